@@ -1,0 +1,3 @@
+//! The `rlx` command.
+
+fn main() {}

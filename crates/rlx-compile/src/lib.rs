@@ -1,0 +1,1 @@
+//! Passes over graphs, the memory plan, and the device-neutral plan.

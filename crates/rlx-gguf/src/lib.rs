@@ -1,0 +1,1 @@
+//! Reader and writer for GGUF files.

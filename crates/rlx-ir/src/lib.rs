@@ -1,0 +1,7 @@
+//! The graph language of RLX: dtypes, block formats, symbolic shapes, ops, text form, verifier and reference
+//! interpreter. Everything here is pure: no files, no environment, no threads, no clock in what is computed.
+
+mod error;
+pub mod quant;
+
+pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,1 @@
+//! Block formats: layout, scalar decode and encode, one file per format.

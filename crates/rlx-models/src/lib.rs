@@ -1,0 +1,1 @@
+//! Architectures, tokenizers, pooling and sampling.

@@ -1,0 +1,1 @@
+//! Backends, executables, sessions, weights and state.

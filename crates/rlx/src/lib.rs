@@ -1,0 +1,1 @@
+//! RLX: compile a model once, run it on any device.
