@@ -73,6 +73,7 @@ macro_rules! define_error {
 
             /// The same error with `place` (a file, a node, a pass) put before its message.
             #[must_use]
+            #[allow(dead_code)]
             pub fn context(mut self, place: impl std::fmt::Display) -> Self {
                 self.0.1 = format!("{place}: {}", self.0.1);
                 self
@@ -100,6 +101,7 @@ macro_rules! define_error {
         })*
 
         /// The result type of this crate.
+        #[allow(dead_code)]
         pub type Result<T, E = $name> = std::result::Result<T, E>;
     };
 }
@@ -120,12 +122,14 @@ macro_rules! bail {
 mod tests {
     use super::*;
 
-    define_error!(Outer, from: [Error]);
+    mod outer {
+        define_error!(Error, from: [crate::Error]);
+    }
 
     #[test]
     fn context_is_put_in_front_and_the_kind_survives_conversion() {
         let e = Error::new(ErrorKind::InvalidFile, "bad magic").context("a.gguf");
-        let outer: Outer = e.into();
+        let outer: outer::Error = e.into();
         assert_eq!(outer.kind(), ErrorKind::InvalidFile);
         assert_eq!(outer.to_string(), "a.gguf: bad magic");
         assert_eq!(outer.kind().exit_code(), 3);
