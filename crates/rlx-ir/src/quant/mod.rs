@@ -1,61 +1,211 @@
 //! Block formats: layout, scalar decode and encode, one file per format.
 //!
 //! A block format stores a fixed number of consecutive elements of the last axis in a fixed number of bytes.
-//! [`BlockType`] names the formats.
+//! [`BlockType`] names the formats; each format's module holds `ELEMS`, `BYTES` and the byte offset of every field,
+//! from which the kernels of all devices derive theirs.
+//!
+//! - Decoding is exact: each value is made by the f32 operations that the format's module states, in that order, each
+//!   rounded once (no fused multiply-add). Any bytes decode; a damaged scale gives NaN or infinities, never a panic.
+//! - Encoding searches the scales (and minimums) that give the least weighted squared error; see [`BlockType::encode`].
+//! - All fields are little endian.
 
-/// A block-quantised element type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-#[allow(non_camel_case_types)]
-pub enum BlockType {
+use crate::{DType, Error, ErrorKind, Result, bail};
+
+mod bits;
+mod float;
+pub mod k_scales;
+mod search;
+
+pub use float::{decode_bf16, decode_f16, encode_bf16, encode_f16};
+
+/// One table: variant, module, name in the text form.
+macro_rules! block_types {
+    ($($(#[$doc:meta])* $variant:ident = $module:ident, $name:literal;)*) => {
+        $(pub mod $module;)*
+
+        /// A block-quantised element type.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        #[allow(non_camel_case_types)]
+        pub enum BlockType {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl BlockType {
+            /// Every block type.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
+
+            /// The name in the text form, lower case: `q4_k`.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// The elements in one block.
+            pub const fn block_elems(self) -> usize {
+                match self { $(Self::$variant => $module::ELEMS,)* }
+            }
+
+            /// The bytes of one block.
+            pub const fn block_bytes(self) -> usize {
+                match self { $(Self::$variant => $module::BYTES,)* }
+            }
+
+            fn decode_blocks(self, blocks: &[u8], out: &mut [f32]) {
+                match self { $(Self::$variant => each_decoded(blocks, out, $module::decode_block),)* }
+            }
+
+            fn encode_blocks(self, x: &[f32], weights: &[f32], out: &mut [u8]) {
+                match self { $(Self::$variant => each_encoded(x, weights, out, $module::encode_block),)* }
+            }
+        }
+    };
+}
+
+block_types! {
     /// 32 elements of 4 bits with one f16 scale, symmetric around 8: 18 bytes.
-    Q4_0,
+    Q4_0 = q4_0, "q4_0";
     /// 32 elements of 4 bits with an f16 scale and an f16 minimum: 20 bytes.
-    Q4_1,
+    Q4_1 = q4_1, "q4_1";
+    /// 32 elements of 5 bits with one f16 scale, symmetric around 16: 22 bytes.
+    Q5_0 = q5_0, "q5_0";
+    /// 32 elements of 5 bits with an f16 scale and an f16 minimum: 24 bytes.
+    Q5_1 = q5_1, "q5_1";
     /// 32 elements of 8 bits with one f16 scale: 34 bytes.
-    Q8_0,
+    Q8_0 = q8_0, "q8_0";
     /// 256 elements of 4 bits in 8 sub-blocks with 6-bit scales and minimums: 144 bytes.
-    Q4_K,
+    Q4_K = q4_k, "q4_k";
     /// 256 elements of 6 bits in 16 sub-blocks with 8-bit scales: 210 bytes.
-    Q6_K,
+    Q6_K = q6_k, "q6_k";
     /// 32 elements of 8 bits with one f32 scale: 36 bytes. The format of quantised activations: it is never in a
     /// file, and its f32 scale keeps it exact in range where an f16 scale would overflow or vanish.
-    Q8_F32,
+    Q8_F32 = q8_f32, "q8_f32";
 }
 
 impl BlockType {
-    /// Every block type.
-    pub const ALL: [Self; 6] = [Self::Q4_0, Self::Q4_1, Self::Q8_0, Self::Q4_K, Self::Q6_K, Self::Q8_F32];
-
-    /// The name in the text form, lower case: `q4_k`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Q4_0 => "q4_0",
-            Self::Q4_1 => "q4_1",
-            Self::Q8_0 => "q8_0",
-            Self::Q4_K => "q4_k",
-            Self::Q6_K => "q6_k",
-            Self::Q8_F32 => "q8_f32",
-        }
+    /// The type of that name in the text form.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|t| t.name() == name)
     }
 
-    /// The elements in one block.
-    pub fn block_elems(self) -> usize {
-        match self {
-            Self::Q4_0 | Self::Q4_1 | Self::Q8_0 | Self::Q8_F32 => 32,
-            Self::Q4_K | Self::Q6_K => 256,
-        }
+    /// Decodes a run of whole blocks, exactly.
+    ///
+    /// Shapes: `blocks` holds n blocks ([`block_bytes`](Self::block_bytes) each), `out` n times
+    /// [`block_elems`](Self::block_elems) values. Errors: `InvalidArgument` where the two lengths do not agree.
+    ///
+    /// ```
+    /// use rlx_ir::quant::BlockType;
+    /// let mut block = [0u8; 34];
+    /// block[1] = 0x3c; // the scale, f16 1.0
+    /// block[2] = 5;
+    /// let mut out = [0.0; 32];
+    /// BlockType::Q8_0.decode(&block, &mut out)?;
+    /// assert_eq!(out[..2], [5.0, 0.0]);
+    /// # Ok::<(), rlx_ir::Error>(())
+    /// ```
+    pub fn decode(&self, blocks: &[u8], out: &mut [f32]) -> Result<()> {
+        self.check_lengths("decode", out.len(), blocks.len())?;
+        self.decode_blocks(blocks, out);
+        Ok(())
     }
 
-    /// The bytes of one block.
-    pub fn block_bytes(self) -> usize {
-        match self {
-            Self::Q4_0 => 18,
-            Self::Q4_1 => 20,
-            Self::Q8_0 => 34,
-            Self::Q4_K => 144,
-            Self::Q6_K => 210,
-            Self::Q8_F32 => 36,
+    /// Encodes one row.
+    ///
+    /// Minimises the sum of `importance[i] * sqrt(m + x[i]^2) * (x[i] - decoded[i])^2` per block, where `m` is the mean
+    /// square of the row and an absent `importance` counts as ones. Formats of 8 bits use the largest magnitude and no
+    /// weights.
+    ///
+    /// Shapes: `x` is a whole row, a multiple of the block; `importance` has its length; `out` has
+    /// [`DType::row_bytes`] of it. Errors: `InvalidArgument` where lengths do not agree or an importance is negative or
+    /// not finite; `NonFinite` where `x` holds a value that is not finite, or too large for the format's scale. The
+    /// activation format `q8_f32` takes any value: see its module.
+    pub fn encode(&self, x: &[f32], importance: Option<&[f32]>, out: &mut [u8]) -> Result<()> {
+        self.check_lengths("encode", x.len(), out.len())?;
+        if let Some(importance) = importance {
+            if importance.len() != x.len() {
+                bail!(
+                    InvalidArgument,
+                    "encode {}: {} importances for {} values",
+                    self.name(),
+                    importance.len(),
+                    x.len()
+                );
+            }
+            if let Some(i) = importance.iter().position(|w| !(w.is_finite() && *w >= 0.0)) {
+                bail!(
+                    InvalidArgument,
+                    "encode {}: importance {i} is {}, expected a finite value of at least 0",
+                    self.name(),
+                    importance[i]
+                );
+            }
         }
+        if *self == Self::Q8_F32 {
+            self.encode_blocks(x, x, out);
+            return Ok(());
+        }
+        if let Some(i) = x.iter().position(|v| !v.is_finite()) {
+            bail!(NonFinite, "encode {}: value {i} is {}", self.name(), x[i]);
+        }
+        self.encode_blocks(x, &search::weights(x, importance), out);
+        self.check_range(x, out)
+    }
+
+    /// Refuses a row whose scales overflowed: its blocks do not decode to finite values.
+    fn check_range(self, x: &[f32], blocks: &[u8]) -> Result<()> {
+        let (elems, bytes) = (self.block_elems(), self.block_bytes());
+        let mut decoded = [0f32; 256];
+        let decoded = &mut decoded[..elems];
+        for (x, block) in x.chunks_exact(elems).zip(blocks.chunks_exact(bytes)) {
+            self.decode_blocks(block, decoded);
+            if decoded.iter().any(|v| !v.is_finite()) {
+                let largest = x.iter().fold(0f32, |m, v| m.max(v.abs()));
+                bail!(
+                    NonFinite,
+                    "encode {}: a block with values up to {largest:e} is beyond the range of its f16 scale",
+                    self.name()
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn check_lengths(self, what: &str, elems: usize, bytes: usize) -> Result<()> {
+        match DType::Block(self).row_bytes(elems) {
+            Some(expected) if expected == bytes => Ok(()),
+            Some(expected) => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("{what} {}: {elems} values take {expected} bytes, got {bytes}", self.name()),
+            )),
+            None => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!(
+                    "{what} {}: {elems} values are no multiple of the block of {}",
+                    self.name(),
+                    self.block_elems()
+                ),
+            )),
+        }
+    }
+}
+
+fn each_decoded<const B: usize, const E: usize>(
+    blocks: &[u8],
+    out: &mut [f32],
+    decode: impl Fn(&[u8; B], &mut [f32; E]),
+) {
+    for (block, out) in blocks.as_chunks().0.iter().zip(out.as_chunks_mut().0) {
+        decode(block, out);
+    }
+}
+
+fn each_encoded<const B: usize, const E: usize>(
+    x: &[f32],
+    weights: &[f32],
+    out: &mut [u8],
+    encode: impl Fn(&[f32; E], &[f32; E], &mut [u8; B]),
+) {
+    let rows = x.as_chunks().0.iter().zip(weights.as_chunks().0);
+    for ((x, weights), out) in rows.zip(out.as_chunks_mut().0) {
+        encode(x, weights, out);
     }
 }
