@@ -131,7 +131,8 @@ mod tests {
         let e = Error::new(ErrorKind::InvalidFile, "bad magic").context("a.gguf");
         let outer: outer::Error = e.into();
         assert_eq!(outer.kind(), ErrorKind::InvalidFile);
-        assert_eq!(outer.to_string(), "a.gguf: bad magic");
+        assert_eq!(outer.message(), "a.gguf: bad magic");
+        assert_eq!(outer.to_string(), outer.message());
         assert_eq!(outer.kind().exit_code(), 3);
     }
 }

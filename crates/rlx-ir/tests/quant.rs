@@ -1,5 +1,7 @@
 //! Block formats against values made by ggml, and properties that hold for any bytes and values.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use proptest::prelude::*;
 use rlx_ir::quant::{BlockType, decode_bf16, decode_f16, encode_bf16, encode_f16};
 use rlx_ir::{DType, ErrorKind};
