@@ -55,6 +55,7 @@ macro_rules! define_error {
         #[derive(Clone, PartialEq, Eq)]
         pub struct $name(Box<($crate::ErrorKind, String)>);
 
+        #[allow(dead_code)]
         impl $name {
             /// An error of `kind` whose message says what was wrong, where, and what to do.
             pub fn new(kind: $crate::ErrorKind, message: impl Into<String>) -> Self {
@@ -73,7 +74,6 @@ macro_rules! define_error {
 
             /// The same error with `place` (a file, a node, a pass) put before its message.
             #[must_use]
-            #[allow(dead_code)]
             pub fn context(mut self, place: impl std::fmt::Display) -> Self {
                 self.0.1 = format!("{place}: {}", self.0.1);
                 self

@@ -1,0 +1,297 @@
+//! Building graphs: every method infers the result's dtype and shape, or says why the operands do not fit.
+//!
+//! One method per op lives beside the op, in `ops/<family>/<op>.rs`.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::dim::Dim;
+use crate::error::{Error, Result};
+use crate::graph::{Def, Graph, Node, NodeId, ValueInfo, WeightInit};
+use crate::op::{Op, OpRef};
+use crate::tensor::Tensor;
+use crate::types::{Shape, Type};
+
+pub use crate::graph::Value;
+
+/// Builds one [`Graph`].
+///
+/// ```
+/// use rlx_ir::{Builder, DType};
+/// let mut b = Builder::new("ffn");
+/// let n = b.symbol("N", 8192);
+/// let x = b.input("x", DType::F32, [n, 384.into()])?;
+/// let w = b.weight("ffn.w", DType::F32, [1536, 384])?;
+/// let y = b.matmul_transposed(x, w)?;
+/// let graph = b.finish(&[y])?;
+/// assert_eq!(graph.ty(y).to_string(), "f32[N, 1536]");
+/// # Ok::<(), rlx_ir::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Builder {
+    graph: Graph,
+    names: HashSet<String>,
+    scope: Arc<str>,
+}
+
+impl Builder {
+    /// An empty graph called `name`.
+    pub fn new(name: &str) -> Self {
+        let graph = Graph { name: name.to_owned(), ..Graph::default() };
+        Self { graph, names: HashSet::new(), scope: "".into() }
+    }
+
+    /// An empty graph with the name and symbols of `other`.
+    pub fn like(other: &Graph) -> Self {
+        let mut b = Self::new(&other.name);
+        b.graph.symbols = other.symbols.clone();
+        b
+    }
+
+    /// Declares the symbol `name` with its largest size.
+    pub fn symbol(&mut self, name: &str, max: usize) -> Dim {
+        self.graph.symbols.declare(name, Some(i64::try_from(max).unwrap_or(i64::MAX)))
+    }
+
+    /// Declares the symbol `name` without a bound: such a graph can be interpreted, but not planned.
+    pub fn unbounded_symbol(&mut self, name: &str) -> Dim {
+        self.graph.symbols.declare(name, None)
+    }
+
+    /// Bounds a product of symbols, as `B * S <= 16384`.
+    pub fn bound(&mut self, of: Dim, max: usize) {
+        self.graph.symbols.bound(of, i64::try_from(max).unwrap_or(i64::MAX));
+    }
+
+    /// Nodes emitted from here on belong to this part of the model.
+    pub fn set_scope(&mut self, scope: impl Into<Arc<str>>) {
+        self.scope = scope.into();
+    }
+
+    /// The part of the model that nodes are emitted into now.
+    pub fn scope(&self) -> Arc<str> {
+        self.scope.clone()
+    }
+
+    /// The graph as it is so far.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The type of `value`.
+    pub fn ty(&self, value: Value) -> &Type {
+        self.graph.ty(value)
+    }
+
+    /// The shape of `value`.
+    pub fn shape(&self, value: Value) -> &Shape {
+        &self.graph.ty(value).shape
+    }
+
+    /// Names `value` in the text form; a number is added where the name is taken.
+    pub fn name(&mut self, value: Value, name: &str) {
+        let unique = self.unique(name);
+        let old = std::mem::replace(&mut self.graph.values[value.index()].name, unique);
+        self.names.remove(&old);
+    }
+
+    fn unique(&mut self, wanted: &str) -> String {
+        let mut name: String = wanted
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '.' { c } else { '_' })
+            .collect();
+        if name.is_empty() {
+            name = self.graph.values.len().to_string();
+        }
+        let mut candidate = name.clone();
+        let mut n = 1;
+        while self.names.contains(&candidate) {
+            n += 1;
+            candidate = format!("{name}_{n}");
+        }
+        self.names.insert(candidate.clone());
+        candidate
+    }
+
+    fn push(&mut self, ty: Type, def: Def, name: &str) -> Value {
+        let name = self.unique(name);
+        let value = Value(u32::try_from(self.graph.values.len()).unwrap_or(u32::MAX));
+        self.graph.values.push(ValueInfo { ty, def, name });
+        value
+    }
+
+    fn declare(&mut self, ty: Type, def: Def, kind: &str, name: &str) -> Result<Value> {
+        let same_kind = |d: &Def| std::mem::discriminant(d) == std::mem::discriminant(&def);
+        let taken = self.graph.values.iter().any(|v| {
+            same_kind(&v.def)
+                && match &v.def {
+                    Def::Input(n) | Def::State(n) | Def::Weight { name: n, .. } => n == name,
+                    _ => false,
+                }
+        });
+        if taken {
+            crate::bail!(InvalidArgument, "{kind} {name:?} is declared twice");
+        }
+        check_type(&ty).map_err(|e| e.context(format!("{kind} {name:?}")))?;
+        Ok(self.push(ty, def, name))
+    }
+
+    /// Declares an input.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where the name is taken or blocks do not divide the last axis.
+    pub fn input(&mut self, name: &str, dtype: crate::DType, shape: impl Into<Shape>) -> Result<Value> {
+        self.declare(Type::new(dtype, shape), Def::Input(name.to_owned()), "input", name)
+    }
+
+    /// Declares a weight: its bytes come from outside, by name.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where the name is taken or blocks do not divide the last axis.
+    pub fn weight(&mut self, name: &str, dtype: crate::DType, shape: impl Into<Shape>) -> Result<Value> {
+        self.weight_with(name, Type::new(dtype, shape), WeightInit::External)
+    }
+
+    /// Declares a weight with values for tests.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where the name is taken, blocks do not divide the last axis, or inline values have another type.
+    pub fn weight_with(&mut self, name: &str, ty: Type, init: WeightInit) -> Result<Value> {
+        if let WeightInit::Inline(t) = &init {
+            check_tensor(&ty, t)?;
+        }
+        if let Some(dim) = ty.shape.dims().iter().find(|d| d.as_usize().is_none()) {
+            crate::bail!(InvalidArgument, "weight {name:?}: size {dim} is no constant");
+        }
+        self.declare(ty, Def::Weight { name: name.to_owned(), init }, "weight", name)
+    }
+
+    /// Declares a state.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where the name is taken.
+    pub fn state(&mut self, name: &str, dtype: crate::DType, shape: impl Into<Shape>) -> Result<Value> {
+        self.declare(Type::new(dtype, shape), Def::State(name.to_owned()), "state", name)
+    }
+
+    /// A constant in the graph itself.
+    pub fn constant(&mut self, tensor: Tensor) -> Value {
+        self.shared_constant(Arc::new(tensor))
+    }
+
+    /// A constant that is shared with another graph.
+    pub fn shared_constant(&mut self, tensor: Arc<Tensor>) -> Value {
+        let ty = Type::new(tensor.dtype(), tensor.shape());
+        self.push(ty, Def::Const(tensor), "c")
+    }
+
+    /// A scalar of type `dtype`, rounded once.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where `dtype` is a block type.
+    pub fn scalar(&mut self, dtype: crate::DType, value: f64) -> Result<Value> {
+        let tensor = Tensor::from_f64(crate::TensorType::new(dtype, []), &[value])?;
+        Ok(self.constant(tensor))
+    }
+
+    /// Copies a declaration (input, weight, constant or state) of another graph.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where the name is taken; `Bug` where the value is a result.
+    pub fn declare_like(&mut self, info: &ValueInfo) -> Result<Value> {
+        let value = match &info.def {
+            Def::Input(name) => self.declare(info.ty.clone(), info.def.clone(), "input", name)?,
+            Def::State(name) => self.declare(info.ty.clone(), info.def.clone(), "state", name)?,
+            Def::Weight { name, .. } => self.declare(info.ty.clone(), info.def.clone(), "weight", name)?,
+            Def::Const(t) => self.shared_constant(t.clone()),
+            Def::Result { .. } => crate::bail!(Bug, "%{} is no declaration", info.name),
+        };
+        self.name(value, &info.name);
+        Ok(value)
+    }
+
+    /// Applies `op` and returns its results.
+    ///
+    /// # Errors
+    /// `InvalidArgument` naming op, operand, what was expected and what came.
+    pub fn emit(&mut self, op: impl Op, operands: &[Value]) -> Result<Vec<Value>> {
+        self.emit_ref(Arc::new(op), operands)
+    }
+
+    /// Applies `op`, which has one result.
+    ///
+    /// # Errors
+    /// As [`emit`](Self::emit); `Bug` where the op has another number of results.
+    pub fn emit_one(&mut self, op: impl Op, operands: &[Value]) -> Result<Value> {
+        self.emit_one_ref(Arc::new(op), operands)
+    }
+
+    /// Applies a shared `op`, which has one result.
+    ///
+    /// # Errors
+    /// As [`emit`](Self::emit); `Bug` where the op has another number of results.
+    pub fn emit_one_ref(&mut self, op: OpRef, operands: &[Value]) -> Result<Value> {
+        let name = op.name().to_owned();
+        match self.emit_ref(op, operands)?.as_slice() {
+            [one] => Ok(*one),
+            many => crate::bail!(Bug, "{name} has {} results, not one", many.len()),
+        }
+    }
+
+    /// Applies a shared `op` and returns its results.
+    ///
+    /// # Errors
+    /// `InvalidArgument` naming op, operand, what was expected and what came.
+    pub fn emit_ref(&mut self, op: OpRef, operands: &[Value]) -> Result<Vec<Value>> {
+        let types: Vec<Type> = operands.iter().map(|&v| self.ty(v).clone()).collect();
+        let place = || {
+            let list: Vec<String> =
+                operands.iter().map(|&v| format!("%{}: {}", self.graph.value(v).name, self.ty(v))).collect();
+            format!("{}({})", op.name(), list.join(", "))
+        };
+        let results = op.infer(&types).map_err(|e| e.context(place()))?;
+        for ty in &results {
+            check_type(ty).map_err(|e| e.context(place()))?;
+        }
+        let node = NodeId(u32::try_from(self.graph.nodes.len()).unwrap_or(u32::MAX));
+        let results: Vec<Value> =
+            (0..).zip(results).map(|(index, ty)| self.push(ty, Def::Result { node, index }, "")).collect();
+        self.graph.nodes.push(Node {
+            op,
+            operands: operands.to_vec(),
+            results: results.clone(),
+            scope: self.scope.clone(),
+        });
+        Ok(results)
+    }
+
+    /// Ends the graph, which returns `outputs`.
+    ///
+    /// # Errors
+    /// An invariant of [`verify`](crate::verify) that does not hold.
+    pub fn finish(mut self, outputs: &[Value]) -> Result<Graph> {
+        self.graph.outputs = outputs.to_vec();
+        crate::verify::verify(&self.graph)?;
+        Ok(self.graph)
+    }
+}
+
+fn check_tensor(ty: &Type, tensor: &Tensor) -> Result<()> {
+    let found = Type::new(tensor.dtype(), tensor.shape());
+    if found != *ty {
+        crate::bail!(InvalidArgument, "declared as {ty}, but the values are {found}");
+    }
+    Ok(())
+}
+
+/// Blocks need a constant last axis that they divide.
+pub(crate) fn check_type(ty: &Type) -> Result<()> {
+    if !ty.dtype.is_block() {
+        return Ok(());
+    }
+    let block = ty.dtype.block_elems();
+    match ty.shape.last().map(Dim::as_usize) {
+        Some(Some(last)) if last.is_multiple_of(block) => Ok(()),
+        _ => crate::bail!(InvalidArgument, "{ty}: the last axis must be a constant multiple of {block}"),
+    }
+}

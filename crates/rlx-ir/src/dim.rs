@@ -1,0 +1,419 @@
+//! Symbolic sizes.
+//!
+//! A [`Dim`] is a polynomial with integer coefficients over symbols and floor divisions, kept in a normal form:
+//! two dims are equal exactly when their normal forms are. Symbols stand for sizes that are bound at run time.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+
+/// One factor of a monomial.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Atom {
+    Symbol(Arc<str>),
+    FloorDiv(Arc<(Dim, Dim)>),
+}
+
+/// A sorted product of atoms; empty for the constant term.
+type Monomial = Vec<Atom>;
+
+/// A size: a constant, or an expression over symbols.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Dim(Repr);
+
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Repr {
+    Const(i64),
+    /// Never a constant: holds at least one non-empty monomial; no coefficient is zero.
+    Poly(Arc<BTreeMap<Monomial, i64>>),
+}
+
+impl Dim {
+    /// The constant `value`.
+    pub fn constant(value: i64) -> Self {
+        Self(Repr::Const(value))
+    }
+
+    /// The symbol `name`.
+    pub fn symbol(name: &str) -> Self {
+        Self::from_atom(Atom::Symbol(name.into()))
+    }
+
+    fn from_atom(atom: Atom) -> Self {
+        Self(Repr::Poly(Arc::new(BTreeMap::from([(vec![atom], 1)]))))
+    }
+
+    fn from_terms(mut terms: BTreeMap<Monomial, i64>) -> Self {
+        terms.retain(|_, c| *c != 0);
+        match terms.len() {
+            0 => Self::constant(0),
+            1 if terms.contains_key(&Vec::new()) => Self::constant(terms[&Vec::new()]),
+            _ => Self(Repr::Poly(Arc::new(terms))),
+        }
+    }
+
+    fn terms(&self) -> BTreeMap<Monomial, i64> {
+        match &self.0 {
+            Repr::Const(0) => BTreeMap::new(),
+            Repr::Const(c) => BTreeMap::from([(Vec::new(), *c)]),
+            Repr::Poly(p) => (**p).clone(),
+        }
+    }
+
+    /// The value, where this is a constant.
+    pub fn as_const(&self) -> Option<i64> {
+        match self.0 {
+            Repr::Const(c) => Some(c),
+            Repr::Poly(_) => None,
+        }
+    }
+
+    /// The value as a size, where this is a constant that is not negative.
+    pub fn as_usize(&self) -> Option<usize> {
+        self.as_const().and_then(|c| usize::try_from(c).ok())
+    }
+
+    /// The name, where this is one symbol and nothing else.
+    pub fn as_symbol(&self) -> Option<&str> {
+        let Repr::Poly(p) = &self.0 else { return None };
+        match (p.len(), p.first_key_value()) {
+            (1, Some((m, 1))) => match m.as_slice() {
+                [Atom::Symbol(name)] => Some(name),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Floor division. Folds where both sides are constants and where every coefficient is a multiple of a
+    /// constant divisor. Division by a constant zero stays an expression, whose evaluation is an error.
+    #[must_use]
+    pub fn floor_div(&self, by: &Self) -> Self {
+        match (self.as_const(), by.as_const()) {
+            (_, Some(1)) => return self.clone(),
+            (Some(a), Some(b)) if b > 0 => return Self::constant(a.div_euclid(b)),
+            (None, Some(b)) if b > 0 && self.terms().values().all(|c| c % b == 0) => {
+                return Self::from_terms(self.terms().into_iter().map(|(m, c)| (m, c / b)).collect());
+            }
+            _ if self == by => return Self::constant(1),
+            _ => {}
+        }
+        if let Some(exact) = self.div_by_monomial(by) {
+            return exact;
+        }
+        Self::from_atom(Atom::FloorDiv(Arc::new((self.clone(), by.clone()))))
+    }
+
+    /// `self / by` where `by` is one term that divides every term of `self`.
+    fn div_by_monomial(&self, by: &Self) -> Option<Self> {
+        let (by_terms, mut out) = (by.terms(), BTreeMap::new());
+        let (by_monomial, by_coefficient) = by_terms.first_key_value().filter(|_| by_terms.len() == 1)?;
+        for (monomial, coefficient) in self.terms() {
+            let mut rest = monomial;
+            for atom in by_monomial {
+                let at = rest.iter().position(|a| a == atom)?;
+                rest.remove(at);
+            }
+            if coefficient % by_coefficient != 0 {
+                return None;
+            }
+            out.insert(rest, coefficient / by_coefficient);
+        }
+        Some(Self::from_terms(out))
+    }
+
+    /// Division that rounds up.
+    #[must_use]
+    pub fn ceil_div(&self, by: &Self) -> Self {
+        (self.clone() + by.clone() - Self::constant(1)).floor_div(by)
+    }
+
+    /// The symbols in this expression, each once, sorted.
+    pub fn symbols(&self) -> Vec<Arc<str>> {
+        let mut out = Vec::new();
+        self.collect_symbols(&mut out);
+        out.sort();
+        out.dedup();
+        out
+    }
+
+    fn collect_symbols(&self, out: &mut Vec<Arc<str>>) {
+        let Repr::Poly(p) = &self.0 else { return };
+        for atom in p.keys().flatten() {
+            match atom {
+                Atom::Symbol(s) => out.push(s.clone()),
+                Atom::FloorDiv(ab) => {
+                    ab.0.collect_symbols(out);
+                    ab.1.collect_symbols(out);
+                }
+            }
+        }
+    }
+
+    /// The value with `lookup` giving each symbol's size.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where a symbol is unbound, where a divisor is not positive, and on overflow.
+    pub fn eval(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<i64> {
+        let p = match &self.0 {
+            Repr::Const(c) => return Ok(*c),
+            Repr::Poly(p) => p,
+        };
+        let overflow = || Error::new(crate::ErrorKind::InvalidArgument, format!("size {self} overflows"));
+        let mut sum = 0i64;
+        for (monomial, coefficient) in p.iter() {
+            let mut product = *coefficient;
+            for atom in monomial {
+                let factor = match atom {
+                    Atom::Symbol(s) => match lookup(s) {
+                        Some(v) => v,
+                        None => crate::bail!(InvalidArgument, "symbol {s} is not bound to a size"),
+                    },
+                    Atom::FloorDiv(ab) => match (ab.0.eval(lookup)?, ab.1.eval(lookup)?) {
+                        (_, ..=0) => crate::bail!(InvalidArgument, "{self} divides by zero or less"),
+                        (a, b) => a.div_euclid(b),
+                    },
+                };
+                product = product.checked_mul(factor).ok_or_else(overflow)?;
+            }
+            sum = sum.checked_add(product).ok_or_else(overflow)?;
+        }
+        Ok(sum)
+    }
+
+    /// This expression with `replace` applied to every symbol that it answers for.
+    #[must_use]
+    pub fn substitute(&self, replace: &dyn Fn(&str) -> Option<Dim>) -> Self {
+        let Repr::Poly(p) = &self.0 else { return self.clone() };
+        let mut sum = Self::constant(0);
+        for (monomial, coefficient) in p.iter() {
+            let mut product = Self::constant(*coefficient);
+            for atom in monomial {
+                product = product
+                    * match atom {
+                        Atom::Symbol(s) => replace(s).unwrap_or_else(|| Self::from_atom(atom.clone())),
+                        Atom::FloorDiv(ab) => ab.0.substitute(replace).floor_div(&ab.1.substitute(replace)),
+                    };
+            }
+            sum = sum + product;
+        }
+        sum
+    }
+
+    /// An upper bound under `bounds` with every symbol at least 0; `None` where a symbol has no bound or on
+    /// overflow. Terms with a negative coefficient count as 0.
+    pub fn upper_bound(&self, bounds: &[Bound]) -> Option<i64> {
+        let p = match &self.0 {
+            Repr::Const(c) => return Some(*c),
+            Repr::Poly(p) => p,
+        };
+        let mut sum = 0i64;
+        for (monomial, &coefficient) in p.iter() {
+            if monomial.is_empty() {
+                sum = sum.checked_add(coefficient)?;
+            } else if coefficient > 0 {
+                sum = sum.checked_add(coefficient.checked_mul(monomial_bound(monomial, bounds)?)?)?;
+            }
+        }
+        Some(sum.max(0))
+    }
+}
+
+/// The least product of bounds that covers `monomial`: single symbols, and joint bounds where they divide it.
+fn monomial_bound(monomial: &[Atom], bounds: &[Bound]) -> Option<i64> {
+    let Some((first, rest)) = monomial.split_first() else { return Some(1) };
+    let mut best: Option<i64> = None;
+    let mut consider = |candidate: Option<i64>| {
+        best = match (best, candidate) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    };
+    if let Atom::FloorDiv(ab) = first {
+        let own = ab.1.as_const().filter(|b| *b > 0).and_then(|b| Some(ab.0.upper_bound(bounds)? / b));
+        let own = own.or_else(|| ab.0.upper_bound(bounds));
+        consider(own.and_then(|o| o.checked_mul(monomial_bound(rest, bounds)?)));
+        return best;
+    }
+    for bound in bounds {
+        let terms = bound.of.terms();
+        let Some((factors, 1)) = terms.first_key_value().filter(|_| terms.len() == 1) else { continue };
+        if !factors.contains(first) {
+            continue;
+        }
+        let mut left = monomial.to_vec();
+        let divides = factors.iter().all(|f| match left.iter().position(|a| a == f) {
+            Some(at) => {
+                left.remove(at);
+                true
+            }
+            None => false,
+        });
+        if divides {
+            consider(monomial_bound(&left, bounds).and_then(|r| r.checked_mul(bound.max)));
+        }
+    }
+    best
+}
+
+/// An upper bound of a symbol or of a product of symbols: `N <= 8192`, `B * S <= 16384`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// A symbol, or a product of symbols with coefficient 1.
+    pub of: Dim,
+    /// The largest value, inclusive.
+    pub max: i64,
+}
+
+impl std::ops::Add for Dim {
+    type Output = Dim;
+    fn add(self, other: Self) -> Self {
+        if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
+            return Self::constant(a.saturating_add(b));
+        }
+        let mut terms = self.terms();
+        for (m, c) in other.terms() {
+            let slot = terms.entry(m).or_insert(0);
+            *slot = slot.saturating_add(c);
+        }
+        Self::from_terms(terms)
+    }
+}
+
+impl std::ops::Sub for Dim {
+    type Output = Dim;
+    fn sub(self, other: Self) -> Self {
+        self + other * Self::constant(-1)
+    }
+}
+
+impl std::ops::Mul for Dim {
+    type Output = Dim;
+    fn mul(self, other: Self) -> Self {
+        if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
+            return Self::constant(a.saturating_mul(b));
+        }
+        let mut out: BTreeMap<Monomial, i64> = BTreeMap::new();
+        let right = other.terms();
+        for (m, c) in self.terms() {
+            for (n, d) in &right {
+                let mut product = m.clone();
+                product.extend(n.iter().cloned());
+                product.sort();
+                let slot = out.entry(product).or_insert(0);
+                *slot = slot.saturating_add(c.saturating_mul(*d));
+            }
+        }
+        Self::from_terms(out)
+    }
+}
+
+impl From<usize> for Dim {
+    fn from(value: usize) -> Self {
+        Self::constant(i64::try_from(value).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<i32> for Dim {
+    fn from(value: i32) -> Self {
+        Self::constant(value.into())
+    }
+}
+
+impl From<&str> for Dim {
+    fn from(symbol: &str) -> Self {
+        Self::symbol(symbol)
+    }
+}
+
+impl From<&Dim> for Dim {
+    fn from(dim: &Dim) -> Self {
+        dim.clone()
+    }
+}
+
+impl fmt::Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let p = match &self.0 {
+            Repr::Const(c) => return write!(f, "{c}"),
+            Repr::Poly(p) => p,
+        };
+        // Symbols first, the constant last, as people write it.
+        let constant = p.get(&Vec::new()).map(|c| (Vec::new(), *c));
+        let rest = p.iter().filter(|(m, _)| !m.is_empty()).map(|(m, c)| (m.clone(), *c));
+        for (i, (monomial, coefficient)) in rest.chain(constant).enumerate() {
+            let magnitude = coefficient.unsigned_abs();
+            match (i, coefficient < 0) {
+                (0, false) => {}
+                (0, true) => f.write_str("-")?,
+                (_, false) => f.write_str(" + ")?,
+                (_, true) => f.write_str(" - ")?,
+            }
+            let mut first = true;
+            if magnitude != 1 || monomial.is_empty() {
+                write!(f, "{magnitude}")?;
+                first = false;
+            }
+            for atom in &monomial {
+                if !first {
+                    f.write_str(" * ")?;
+                }
+                first = false;
+                match atom {
+                    Atom::Symbol(s) => f.write_str(s)?,
+                    Atom::FloorDiv(ab) => write!(f, "(({}) / ({}))", ab.0, ab.1)?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn n() -> Dim {
+        Dim::symbol("N")
+    }
+
+    #[test]
+    fn equal_expressions_have_one_form() {
+        let a = (n() + 1.into()) * (n() - 1.into());
+        assert_eq!(a, n() * n() - 1.into());
+        assert_eq!(n() - n(), Dim::constant(0));
+        assert_eq!((n() * 4.into()).floor_div(&2.into()), n() * 2.into());
+        assert_eq!((n() * Dim::symbol("D")).floor_div(&"D".into()), n());
+        assert_eq!(a.to_string(), "N * N - 1");
+    }
+
+    #[test]
+    fn division_rounds_down_and_refuses_zero() {
+        let pages = n().ceil_div(&16.into());
+        let at = |v: i64| pages.eval(&|_| Some(v));
+        assert_eq!((at(0), at(16), at(17)), (Ok(0), Ok(1), Ok(2)));
+        assert!(n().floor_div(&"Z".into()).eval(&|s| Some(i64::from(s == "N"))).is_err());
+        assert!(n().eval(&|_| None).is_err());
+        assert!((n() * n()).eval(&|_| Some(i64::MAX)).is_err());
+    }
+
+    #[test]
+    fn a_joint_bound_is_tighter_than_the_product_of_single_ones() {
+        let (b, s) = (Dim::symbol("B"), Dim::symbol("S"));
+        let mut bounds = vec![Bound { of: b.clone(), max: 64 }, Bound { of: s.clone(), max: 512 }];
+        let size = b.clone() * s.clone() * 384.into();
+        assert_eq!(size.upper_bound(&bounds), Some(64 * 512 * 384));
+        bounds.push(Bound { of: b * s, max: 8192 });
+        assert_eq!(size.upper_bound(&bounds), Some(8192 * 384));
+        assert_eq!(n().upper_bound(&bounds), None);
+        assert_eq!((n() - 5.into()).upper_bound(&[Bound { of: n(), max: 3 }]), Some(0));
+    }
+}

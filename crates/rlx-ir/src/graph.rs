@@ -1,0 +1,204 @@
+//! Graphs: values, nodes in topological order, declarations.
+
+use std::sync::Arc;
+
+use crate::op::OpRef;
+use crate::symbols::Symbols;
+use crate::tensor::Tensor;
+use crate::types::Type;
+
+/// A value of one graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Value(pub(crate) u32);
+
+impl Value {
+    /// The index into [`Graph::values`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A node of one graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub(crate) u32);
+
+impl NodeId {
+    /// The index into [`Graph::nodes`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Def {
+    /// Given at each run, under this name.
+    Input(String),
+    /// A named constant whose bytes live outside the graph.
+    Weight {
+        /// The name in the weight source.
+        name: String,
+        /// Values for tests; weights of a model come from its files.
+        init: WeightInit,
+    },
+    /// A small constant in the graph itself.
+    Const(Arc<Tensor>),
+    /// The state of this name as it is before the run.
+    State(String),
+    /// A result of a node.
+    Result {
+        /// The node.
+        node: NodeId,
+        /// Which of its results.
+        index: u32,
+    },
+}
+
+/// Where a weight's values come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WeightInit {
+    /// From the weight source, by name.
+    External,
+    /// Pseudo-random values of this seed: see [`crate::interp::seeded`].
+    Seed(u64),
+    /// These values.
+    Inline(Arc<Tensor>),
+}
+
+/// Type, origin and printed name of a value.
+#[derive(Clone, Debug)]
+pub struct ValueInfo {
+    /// Dtype and shape.
+    pub ty: Type,
+    /// Where it comes from.
+    pub def: Def,
+    /// The name in the text form without `%`; unique in the graph.
+    pub name: String,
+}
+
+/// An op applied to operands.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The op.
+    pub op: OpRef,
+    /// The operands.
+    pub operands: Vec<Value>,
+    /// The results.
+    pub results: Vec<Value>,
+    /// The part of the model that the node belongs to: `layers.0.attention`; empty where none is named.
+    pub scope: Arc<str>,
+}
+
+/// A list of nodes in topological order over declared inputs, weights, constants and states.
+///
+/// Made by a [`Builder`](crate::Builder) or by [`parse`](crate::text::parse); immutable from then on.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    pub(crate) name: String,
+    pub(crate) symbols: Symbols,
+    pub(crate) values: Vec<ValueInfo>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) outputs: Vec<Value>,
+}
+
+impl Graph {
+    /// The graph's name without `@`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The symbols and their bounds.
+    pub fn symbols(&self) -> &Symbols {
+        &self.symbols
+    }
+
+    /// All values; a [`Value`] is an index into them.
+    pub fn values(&self) -> &[ValueInfo] {
+        &self.values
+    }
+
+    /// All value handles.
+    pub fn value_ids(&self) -> impl Iterator<Item = Value> + use<> {
+        (0..u32::try_from(self.values.len()).unwrap_or(u32::MAX)).map(Value)
+    }
+
+    /// Type, origin and name of `value`.
+    pub fn value(&self, value: Value) -> &ValueInfo {
+        &self.values[value.index()]
+    }
+
+    /// The type of `value`.
+    pub fn ty(&self, value: Value) -> &Type {
+        &self.value(value).ty
+    }
+
+    /// The nodes in topological order; a [`NodeId`] is an index into them.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The nodes with their handles.
+    pub fn iter_nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        self.nodes.iter().enumerate().map(|(i, n)| (NodeId(u32::try_from(i).unwrap_or(u32::MAX)), n))
+    }
+
+    /// The node `id`.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// The returned values.
+    pub fn outputs(&self) -> &[Value] {
+        &self.outputs
+    }
+
+    /// The inputs in order of declaration, with their names.
+    pub fn inputs(&self) -> impl Iterator<Item = (Value, &str)> {
+        self.declared(|d| if let Def::Input(n) = d { Some(n.as_str()) } else { None })
+    }
+
+    /// The weights in order of declaration, with their names.
+    pub fn weights(&self) -> impl Iterator<Item = (Value, &str)> {
+        self.declared(|d| if let Def::Weight { name, .. } = d { Some(name.as_str()) } else { None })
+    }
+
+    /// The states in order of declaration, with their names.
+    pub fn states(&self) -> impl Iterator<Item = (Value, &str)> {
+        self.declared(|d| if let Def::State(n) = d { Some(n.as_str()) } else { None })
+    }
+
+    fn declared<'a>(
+        &'a self,
+        pick: impl Fn(&'a Def) -> Option<&'a str> + 'a,
+    ) -> impl Iterator<Item = (Value, &'a str)> {
+        self.value_ids().filter_map(move |v| pick(&self.values[v.index()].def).map(|n| (v, n)))
+    }
+
+    /// The types of a node's operands.
+    pub fn operand_types(&self, node: &Node) -> Vec<Type> {
+        node.operands.iter().map(|&v| self.ty(v).clone()).collect()
+    }
+
+    /// The types of a node's results.
+    pub fn result_types(&self, node: &Node) -> Vec<Type> {
+        node.results.iter().map(|&v| self.ty(v).clone()).collect()
+    }
+
+    /// For every value the nodes that read it, in order; a node that reads it twice is listed twice.
+    pub fn users(&self) -> Vec<Vec<NodeId>> {
+        let mut users = vec![Vec::new(); self.values.len()];
+        for (id, node) in self.iter_nodes() {
+            for operand in &node.operands {
+                users[operand.index()].push(id);
+            }
+        }
+        users
+    }
+}
+
+impl PartialEq for Graph {
+    /// Two graphs are equal when they print alike.
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
+}

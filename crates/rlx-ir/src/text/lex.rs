@@ -1,0 +1,139 @@
+//! Words of the text form, with the line they are on.
+
+use crate::error::{Error, Result};
+
+/// One word.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Token {
+    /// `%name`
+    Value(String),
+    /// `@name`
+    Name(String),
+    /// A word: letters, digits, `_`, `.`; starts with a letter or `_`.
+    Word(String),
+    Int(i64),
+    Float(f64),
+    Text(String),
+    /// One of `{ } ( ) [ ] , : = + - * /` and `<=`.
+    Punct(&'static str),
+}
+
+impl std::fmt::Display for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Value(v) => write!(f, "%{v}"),
+            Self::Name(n) => write!(f, "@{n}"),
+            Self::Word(w) => f.write_str(w),
+            Self::Int(i) => write!(f, "{i}"),
+            Self::Float(v) => write!(f, "{v:?}"),
+            Self::Text(t) => write!(f, "{t:?}"),
+            Self::Punct(p) => f.write_str(p),
+        }
+    }
+}
+
+const PUNCT: [&str; 15] = ["<=", "{", "}", "(", ")", "[", "]", ",", ":", "=", "+", "-", "*", "/", ";"];
+
+/// Splits `text` into tokens with their line numbers, from 1.
+pub(super) fn lex(text: &str) -> Result<Vec<(Token, u32)>> {
+    let mut out = Vec::new();
+    let mut line = 1u32;
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if c == '\n' {
+            line += 1;
+        }
+        if c.is_whitespace() {
+            rest = &rest[c.len_utf8()..];
+        } else if rest.starts_with("//") {
+            rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
+        } else {
+            let (token, used) = token(rest).map_err(|e| e.context(format!("line {line}")))?;
+            line += rest[..used].matches('\n').count() as u32;
+            out.push((token, line));
+            rest = &rest[used..];
+        }
+    }
+    Ok(out)
+}
+
+fn token(rest: &str) -> Result<(Token, usize)> {
+    let word_len =
+        |s: &str| s.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.')).unwrap_or(s.len());
+    let first = rest.as_bytes()[0];
+    match first {
+        b'%' | b'@' => {
+            let len = word_len(&rest[1..]);
+            if len == 0 && first == b'%' {
+                crate::bail!(InvalidArgument, "a name must follow {}", first as char);
+            }
+            let name = rest[1..=len].to_owned();
+            Ok((if first == b'%' { Token::Value(name) } else { Token::Name(name) }, len + 1))
+        }
+        b'"' => text(rest),
+        b'0'..=b'9' => number(rest),
+        b if b.is_ascii_alphabetic() || b == b'_' => {
+            let len = word_len(rest);
+            Ok((Token::Word(rest[..len].to_owned()), len))
+        }
+        _ => match PUNCT.iter().find(|p| rest.starts_with(**p)) {
+            Some(p) => Ok((Token::Punct(p), p.len())),
+            None => {
+                let c = rest.chars().next().unwrap_or(' ');
+                crate::bail!(InvalidArgument, "unexpected character {c:?}")
+            }
+        },
+    }
+}
+
+fn number(rest: &str) -> Result<(Token, usize)> {
+    let bytes = rest.as_bytes();
+    let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
+    let mut len = digits(0);
+    let mut is_float = false;
+    if bytes.get(len) == Some(&b'.') {
+        is_float = true;
+        len += 1 + digits(len + 1);
+    }
+    if matches!(bytes.get(len), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(len + 1), Some(b'+' | b'-')));
+        let exponent = digits(len + 1 + sign);
+        if exponent > 0 {
+            is_float = true;
+            len += 1 + sign + exponent;
+        }
+    }
+    let word = &rest[..len];
+    let token =
+        if is_float { word.parse().map(Token::Float).ok() } else { word.parse().map(Token::Int).ok() };
+    match token {
+        Some(t) => Ok((t, len)),
+        None => crate::bail!(InvalidArgument, "{word} is no number that fits"),
+    }
+}
+
+fn text(rest: &str) -> Result<(Token, usize)> {
+    let mut out = String::new();
+    let mut chars = rest.char_indices().skip(1);
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '"' => return Ok((Token::Text(out), at + 1)),
+            '\\' => match chars.next().map(|(_, c)| c) {
+                Some('n') => out.push('\n'),
+                Some('t') => out.push('\t'),
+                Some(c @ ('"' | '\\')) => out.push(c),
+                Some('u') => {
+                    let digits: String =
+                        chars.by_ref().map(|(_, c)| c).skip(1).take_while(|c| *c != '}').take(8).collect();
+                    match u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32) {
+                        Some(c) => out.push(c),
+                        None => crate::bail!(InvalidArgument, "\\u{{{digits}}} is no character"),
+                    }
+                }
+                _ => crate::bail!(InvalidArgument, "unknown escape in a text"),
+            },
+            c => out.push(c),
+        }
+    }
+    crate::bail!(InvalidArgument, "a text does not end")
+}
