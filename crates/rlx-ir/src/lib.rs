@@ -18,6 +18,7 @@ pub mod text;
 mod tick;
 mod types;
 mod verify;
+mod view;
 
 pub use builder::{Builder, Value};
 pub use dim::{Bound, Dim};
@@ -30,3 +31,4 @@ pub use tensor::Tensor;
 pub use tick::Tick;
 pub use types::{Shape, TensorType, Type};
 pub use verify::verify;
+pub use view::View;

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::symbols::Bindings;
 use crate::tensor::Tensor;
 use crate::types::{TensorType, Type};
+use crate::view::View;
 
 /// Whether backends must run an op, or may leave it to its decomposition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,9 +71,10 @@ pub trait Op: fmt::Debug + Send + Sync + Any {
         false
     }
 
-    /// Whether the results only rename or rearrange the bytes of the first operand, so that a plan may make a view of it.
-    fn is_view(&self) -> bool {
-        false
+    /// For ops that only rearrange or repeat the elements of their one operand: the result as a view of the
+    /// operand's buffer. `None` where strides cannot say it, or the op computes something.
+    fn view(&self, _operand: &View, _result: &Type) -> Option<View> {
+        None
     }
 }
 
