@@ -3,7 +3,9 @@
 //! Everything here is pure: pure functions from graph to graph, and from graph to plan; same input, same output.
 
 mod error;
+pub mod plan;
 mod target;
 
 pub use error::{Error, Result};
+pub use plan::{Plan, build_plan};
 pub use target::{AnyTarget, CoreTarget, Layout, OpFacts, OperandFacts, Role, Support, Target};

@@ -1,0 +1,158 @@
+//! The plan: a device-neutral list of steps over buffers, with everything that can be known before a run.
+//!
+//! - [`Step`]s run in order; each has an op and [`Operand`]s, which are strided views of buffers.
+//! - [`Buffer`]s live in the arena at constant offsets that were planned at the symbols' bounds, or belong to an input, a
+//!   state or a prepared weight.
+//! - [`PreparedWeight`]s are the weight-only work, done once at load.
+//! - All sizes are entries of one [`SizeTable`]; binding new symbols evaluates that table and nothing else.
+//!
+//! Next door: `memory` lays out the arena, `prepare` describes weights, `build` turns a graph into a plan.
+
+mod build;
+mod memory;
+mod prepare;
+mod print;
+mod sizes;
+
+use rlx_ir::op::Cost;
+use rlx_ir::{OpRef, Symbols, Type};
+use std::sync::Arc;
+
+pub use build::build_plan;
+pub use memory::{ArenaLayout, Lifetime, Placement, lay_out};
+pub use prepare::{PreparedWeight, WeightExpr};
+pub use sizes::{SizeId, SizeTable, Sizes};
+
+/// A compiled graph, before a backend makes an executable of it.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The graph's name.
+    pub name: String,
+    /// The symbols to bind, with their bounds.
+    pub symbols: Symbols,
+    /// Every size that a step or buffer needs.
+    pub sizes: SizeTable,
+    /// The inputs in order of declaration.
+    pub inputs: Vec<Port>,
+    /// The states in order of declaration.
+    pub states: Vec<Port>,
+    /// The returned values.
+    pub outputs: Vec<Operand>,
+    /// Weight-only work, done once at load.
+    pub prepare: Vec<PreparedWeight>,
+    /// All buffers; a [`BufferId`] is an index into them.
+    pub buffers: Vec<Buffer>,
+    /// The steps in order.
+    pub steps: Vec<Step>,
+    /// Size and quality of the arena.
+    pub arena: ArenaLayout,
+}
+
+/// An input or a state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Port {
+    /// The name in the graph.
+    pub name: String,
+    /// Dtype and symbolic shape.
+    pub ty: Type,
+    /// The buffer that holds it.
+    pub buffer: BufferId,
+}
+
+/// An index into [`Plan::buffers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BufferId(pub u32);
+
+impl BufferId {
+    /// The index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Memory that steps read and write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Buffer {
+    /// Where it lives.
+    pub home: Home,
+    /// The bytes in use at the bound sizes.
+    pub bytes: SizeId,
+}
+
+/// Where a buffer lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// The input of this index, given at each run.
+    Input(u32),
+    /// The state of this index, kept between runs.
+    State(u32),
+    /// The prepared weight of this index.
+    Weight(u32),
+    /// In the arena at this byte offset, with this many bytes at the bounds.
+    Arena {
+        /// Bytes from the arena's start.
+        offset: u64,
+        /// The most bytes that it ever uses.
+        reserved: u64,
+    },
+}
+
+/// A strided view of a buffer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operand {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// Dtype and symbolic shape.
+    pub ty: Type,
+    /// Sizes per axis.
+    pub shape: Vec<SizeId>,
+    /// Strides per axis, in elements.
+    pub strides: Vec<SizeId>,
+    /// The first element.
+    pub offset: SizeId,
+    /// Whether the elements are dense and row-major from `offset` on.
+    pub dense: bool,
+}
+
+/// What a step does.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Runs the op.
+    Op(OpRef),
+    /// Copies a strided view into a dense buffer.
+    Copy,
+}
+
+impl Action {
+    /// The op's name, or `copy`.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Op(op) => op.name(),
+            Self::Copy => "copy",
+        }
+    }
+}
+
+/// One step.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// What it does.
+    pub action: Action,
+    /// What it reads.
+    pub operands: Vec<Operand>,
+    /// What it writes. The first one may share the buffer of an operand that is read here for the last time.
+    pub results: Vec<Operand>,
+    /// The part of the model that it belongs to; empty where none is named.
+    pub scope: Arc<str>,
+    /// The queue that it runs on. Steps of one queue run in order.
+    pub queue: u8,
+    /// Its operations and traffic.
+    pub cost: Cost,
+}
+
+impl Plan {
+    /// The buffer `id`.
+    pub fn buffer(&self, id: BufferId) -> &Buffer {
+        &self.buffers[id.index()]
+    }
+}
