@@ -10,6 +10,9 @@ use crate::symbols::Bindings;
 use crate::tensor::Tensor;
 use crate::types::TensorType;
 
+/// Gives an external weight by name and type.
+pub type WeightSource<'a> = dyn Fn(&str, &TensorType) -> Result<Tensor> + 'a;
+
 /// What a run needs from outside.
 #[derive(Default)]
 pub struct RunData<'a> {
@@ -20,7 +23,7 @@ pub struct RunData<'a> {
     /// Sizes of symbols that no input's or state's shape gives.
     pub bindings: Bindings,
     /// External weights by name and type.
-    pub weights: Option<&'a dyn Fn(&str, &TensorType) -> Result<Tensor>>,
+    pub weights: Option<&'a WeightSource<'a>>,
 }
 
 impl std::fmt::Debug for RunData<'_> {

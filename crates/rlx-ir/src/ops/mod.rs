@@ -10,7 +10,7 @@ pub(crate) mod util;
 use crate::op::OpDef;
 
 /// The table of built-in ops, by family.
-pub(crate) static TABLE: std::sync::LazyLock<Vec<OpDef>> = std::sync::LazyLock::new(|| {
-    let families: [&[OpDef]; 3] = [elementwise::unary::DEFS, elementwise::binary::DEFS, matmul::DEFS];
-    families.concat()
-});
+pub(crate) static TABLE: std::sync::LazyLock<Vec<OpDef>> = std::sync::LazyLock::new(|| FAMILIES.concat());
+
+/// The rows of each family; a file with many ops of one kind has rows of its own.
+const FAMILIES: &[&[OpDef]] = &[elementwise::unary::DEFS, elementwise::binary::DEFS, matmul::DEFS];
