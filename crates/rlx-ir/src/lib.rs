@@ -3,6 +3,7 @@
 
 pub mod attrs;
 mod builder;
+pub mod convert;
 mod dim;
 mod dtype;
 pub mod env;

@@ -1,0 +1,295 @@
+//! Reading a weight expression row by row, so that neither a source nor a converted copy has to be resident as a whole.
+//!
+//! Weights, casts between float and block dtypes, and concatenation along the first axis are streamed. Other weight-only ops are
+//! evaluated by the reference interpreter: they are rare and small (an offset added to a norm, say).
+
+use std::ops::Range;
+
+use rlx_compile::plan::WeightExpr;
+use rlx_ir::attrs::AttrValue;
+use rlx_ir::convert::convert_row;
+use rlx_ir::op::EvalContext;
+use rlx_ir::{Bindings, Op, Tensor, TensorType, WeightInit, interp};
+
+use super::bytes::WeightBytes;
+use super::source::{WeightData, WeightSource};
+use crate::error::{Error, Result};
+
+/// Rows of a weight, in order or not: the last axis is a row.
+pub trait RowSource {
+    /// Dtype and sizes of the whole.
+    fn ty(&self) -> &TensorType;
+
+    /// The number of rows: the product of all axes but the last; 1 for a scalar.
+    fn rows(&self) -> usize {
+        let shape = &self.ty().shape;
+        shape[..shape.len().saturating_sub(1)].iter().product()
+    }
+
+    /// Elements per row; 1 for a scalar.
+    fn row_elems(&self) -> usize {
+        self.ty().shape.last().copied().unwrap_or(1)
+    }
+
+    /// Bytes per row.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where the row is no multiple of the block.
+    fn row_bytes(&self) -> Result<usize> {
+        match self.ty().dtype.row_bytes(self.row_elems()) {
+            Some(bytes) => Ok(bytes),
+            None => rlx_ir::bail!(InvalidArgument, "rows of {} are no multiple of the block", self.ty()),
+        }
+    }
+
+    /// Reads `rows` into `out`, which has exactly their bytes. File pages that were read are given back to the system.
+    ///
+    /// # Errors
+    /// Errors of the source; `InvalidArgument` where `rows` is out of range or `out` has another size.
+    fn read(&mut self, rows: Range<usize>, out: &mut [u8]) -> Result<()>;
+
+    /// All bytes without a copy, where the source holds them in this very form.
+    fn whole(&self) -> Option<WeightBytes> {
+        None
+    }
+}
+
+/// Opens `expr` for reading.
+///
+/// # Errors
+/// Errors of the source; `InvalidFile` where a tensor has another shape than the graph wants.
+pub fn open_rows(expr: &WeightExpr, source: &dyn WeightSource) -> Result<Box<dyn RowSource>> {
+    Ok(match expr {
+        WeightExpr::Const(t) => Box::new(Direct::of_tensor(t)),
+        WeightExpr::Source { name, ty, init } => match init {
+            WeightInit::Inline(t) => Box::new(Direct::of_tensor(t)),
+            WeightInit::Seed(seed) => Box::new(Direct::of_tensor(&interp::seeded(ty, *seed)?)),
+            WeightInit::External => {
+                let data = source.weight(name)?;
+                if data.ty.shape != ty.shape {
+                    rlx_ir::bail!(
+                        InvalidFile,
+                        "tensor {name:?} has shape {:?}, but the model's configuration says {:?}",
+                        data.ty.shape,
+                        ty.shape
+                    );
+                }
+                let direct = Box::new(Direct { data });
+                if direct.data.ty.dtype == ty.dtype {
+                    direct
+                } else {
+                    Box::new(Converted::new(direct, ty.clone()))
+                }
+            }
+        },
+        WeightExpr::Op { op, operands, index, results } => {
+            let mut parts = operands.iter().map(|e| open_rows(e, source)).collect::<Result<Vec<_>>>()?;
+            let ty = &results[*index];
+            let streams = |d: rlx_ir::DType| d.is_float() || d.is_block();
+            match (op.name(), parts.len()) {
+                ("cast" | "quantize" | "dequantize", 1)
+                    if streams(ty.dtype) && streams(parts[0].ty().dtype) =>
+                {
+                    Box::new(Converted::new(parts.remove(0), ty.clone()))
+                }
+                ("concat", _) if concat_axis(&**op) == Some(0) && ty.shape.len() > 1 => {
+                    Box::new(Stacked { parts, ty: ty.clone() })
+                }
+                _ => Box::new(Direct::of_tensor(&evaluate(&**op, &mut parts, *index, results)?)),
+            }
+        }
+    })
+}
+
+fn concat_axis(op: &dyn Op) -> Option<i64> {
+    op.attrs().iter().find(|(n, _)| *n == "axis").and_then(|(_, v)| match v {
+        AttrValue::Int(axis) => Some(*axis),
+        _ => None,
+    })
+}
+
+fn evaluate(
+    op: &dyn Op,
+    parts: &mut [Box<dyn RowSource>],
+    index: usize,
+    results: &[TensorType],
+) -> Result<Tensor> {
+    let mut operands = Vec::new();
+    for part in parts {
+        let mut tensor = Tensor::zeros(part.ty().clone())?;
+        let rows = part.rows();
+        part.read(0..rows, tensor.bytes_mut())?;
+        operands.push(tensor);
+    }
+    let operands: Vec<&Tensor> = operands.iter().collect();
+    let cx = EvalContext { operands: &operands, results, bindings: &Bindings::new() };
+    let mut outs = op.eval(&cx).map_err(|e| e.context(op.name()))?;
+    if index >= outs.len() {
+        rlx_ir::bail!(Bug, "{} has no result {index}", op.name());
+    }
+    Ok(outs.swap_remove(index).tensor)
+}
+
+fn check(source: &(impl RowSource + ?Sized), rows: &Range<usize>, out: &[u8]) -> Result<()> {
+    let fits = rows.start <= rows.end && rows.end <= source.rows();
+    if !fits || source.row_bytes()?.checked_mul(rows.len()) != Some(out.len()) {
+        rlx_ir::bail!(InvalidArgument, "rows {rows:?} of {} do not fit {} bytes", source.ty(), out.len());
+    }
+    Ok(())
+}
+
+/// Bytes that are there in the wanted form.
+struct Direct {
+    data: WeightData,
+}
+
+impl Direct {
+    fn of_tensor(t: &Tensor) -> Self {
+        Self { data: WeightData { ty: t.ty().clone(), bytes: WeightBytes::owned(t.bytes()) } }
+    }
+}
+
+impl RowSource for Direct {
+    fn ty(&self) -> &TensorType {
+        &self.data.ty
+    }
+
+    fn read(&mut self, rows: Range<usize>, out: &mut [u8]) -> Result<()> {
+        check(self, &rows, out)?;
+        let row = self.row_bytes()?;
+        let range = rows.start * row..rows.end * row;
+        out.copy_from_slice(&self.data.bytes[range.clone()]);
+        self.data.bytes.release(range);
+        Ok(())
+    }
+
+    fn whole(&self) -> Option<WeightBytes> {
+        Some(self.data.bytes.clone())
+    }
+}
+
+/// Rows converted to another float or block dtype.
+struct Converted {
+    inner: Box<dyn RowSource>,
+    ty: TensorType,
+    raw: Vec<u8>,
+    floats: Vec<f32>,
+}
+
+impl Converted {
+    fn new(inner: Box<dyn RowSource>, ty: TensorType) -> Self {
+        Self { inner, ty, raw: Vec::new(), floats: Vec::new() }
+    }
+}
+
+impl RowSource for Converted {
+    fn ty(&self) -> &TensorType {
+        &self.ty
+    }
+
+    fn read(&mut self, rows: Range<usize>, out: &mut [u8]) -> Result<()> {
+        check(self, &rows, out)?;
+        let (from, from_bytes, to_bytes) =
+            (self.inner.ty().dtype, self.inner.row_bytes()?, self.row_bytes()?);
+        let elems = self.row_elems();
+        // A few hundred KB at a time keep the raw rows in cache.
+        let step = (1usize << 18).div_ceil(from_bytes.max(1)).max(1);
+        let mut start = rows.start;
+        for piece in out.chunks_mut((step * to_bytes).max(1)) {
+            let count = piece.len() / to_bytes.max(1);
+            self.raw.resize(count * from_bytes, 0);
+            self.inner.read(start..start + count, &mut self.raw)?;
+            for (raw, out) in self.raw.chunks(from_bytes).zip(piece.chunks_mut(to_bytes)) {
+                convert_row(from, raw, self.ty.dtype, out, elems, &mut self.floats)?;
+            }
+            start += count;
+        }
+        Ok(())
+    }
+}
+
+/// Parts one after another along the first axis.
+struct Stacked {
+    parts: Vec<Box<dyn RowSource>>,
+    ty: TensorType,
+}
+
+impl RowSource for Stacked {
+    fn ty(&self) -> &TensorType {
+        &self.ty
+    }
+
+    fn read(&mut self, rows: Range<usize>, out: &mut [u8]) -> Result<()> {
+        check(self, &rows, out)?;
+        let row = self.row_bytes()?;
+        let (mut first, mut rest) = (0, out);
+        for part in &mut self.parts {
+            let end = first + part.rows();
+            let (from, to) = (rows.start.clamp(first, end), rows.end.clamp(first, end));
+            let (piece, left) = rest.split_at_mut((to - from) * row);
+            rest = left;
+            if from < to {
+                part.read(from - first..to - first, piece)?;
+            }
+            first = end;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::weights::MemoryWeights;
+    use rlx_ir::{DType, OpSet, text};
+    use std::sync::Arc;
+
+    fn source_expr(name: &str, dtype: DType, shape: &[usize]) -> Arc<WeightExpr> {
+        let ty = TensorType::new(dtype, shape);
+        Arc::new(WeightExpr::Source { name: name.into(), ty, init: WeightInit::External })
+    }
+
+    #[test]
+    fn rows_convert_and_stack_like_the_interpreter() {
+        let text = r#"graph @g {
+          %a = weight "a" : f32[3, 32] = seed 1
+          %b = weight "b" : f32[2, 32] = seed 2
+          %c = concat %a, %b {axis = 0}
+          return %c
+        }"#;
+        let Ok(graph) = text::parse(text, &OpSet::builtin()) else {
+            return assert!(OpSet::builtin().get("concat").is_none());
+        };
+        let expected = interp::run(&graph, &mut interp::RunData::default()).unwrap().remove(0).tensor;
+        let a = interp::seeded(&TensorType::new(DType::F32, [3, 32]), 1).unwrap();
+        let b = interp::seeded(&TensorType::new(DType::F32, [2, 32]), 2).unwrap();
+        let weights = MemoryWeights::new([("a".to_owned(), a), ("b".to_owned(), b)]);
+        let expr = WeightExpr::Op {
+            op: graph.nodes()[0].op.clone(),
+            operands: vec![source_expr("a", DType::F32, &[3, 32]), source_expr("b", DType::F32, &[2, 32])],
+            index: 0,
+            results: vec![expected.ty().clone()],
+        };
+        let mut rows = open_rows(&expr, &weights).unwrap();
+        let mut out = vec![0u8; 3 * 128];
+        rows.read(1..4, &mut out).unwrap();
+        assert_eq!(out, expected.bytes()[128..4 * 128]);
+    }
+
+    #[test]
+    fn a_wrong_shape_is_refused_by_name() {
+        let w = MemoryWeights::new([("w".to_owned(), Tensor::f32([2, 2], &[0.0; 4]).unwrap())]);
+        let e = open_rows(&source_expr("w", DType::F32, &[2, 3]), &w).err().unwrap();
+        assert!(e.kind() == rlx_ir::ErrorKind::InvalidFile && e.message().contains("\"w\""), "{e}");
+    }
+
+    #[test]
+    fn f32_rows_become_f16_rows() {
+        let w = MemoryWeights::new([("w".to_owned(), Tensor::f32([2, 1], &[1.0, 0.1]).unwrap())]);
+        let mut rows = open_rows(&source_expr("w", DType::F16, &[2, 1]), &w).unwrap();
+        let mut out = [0u8; 4];
+        rows.read(0..2, &mut out).unwrap();
+        let t = Tensor::from_bytes(TensorType::new(DType::F16, [2, 1]), out.to_vec()).unwrap();
+        assert_eq!(t.to_f32().unwrap(), [1.0, 0.099_975_586]);
+    }
+}
