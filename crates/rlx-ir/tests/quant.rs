@@ -23,9 +23,10 @@ fn fixture() -> SafeTensors<'static> {
     SafeTensors::deserialize(FIXTURE).unwrap()
 }
 
-/// The types that files hold.
+/// The types that files hold, with ggml's names.
 fn file_types() -> impl Iterator<Item = (BlockType, String)> {
-    let types = BlockType::ALL.into_iter().filter(|t| *t != BlockType::Q8_F32);
+    let activations = [BlockType::Q8_F32, BlockType::Q8_1, BlockType::Q8_K];
+    let types = BlockType::ALL.into_iter().filter(move |t| !activations.contains(t));
     types.map(|t| (t, t.name().to_uppercase()))
 }
 
@@ -209,9 +210,12 @@ fn error_bound(block: BlockType) -> f32 {
     match block {
         BlockType::Q4_0 | BlockType::Q4_1 => 1.0 / 15.0,
         BlockType::Q5_0 | BlockType::Q5_1 => 1.0 / 31.0,
-        BlockType::Q8_0 | BlockType::Q8_F32 => 1.0 / 127.0,
-        // The 6-bit scales add to the 4-bit step.
+        BlockType::Q8_0 | BlockType::Q8_1 | BlockType::Q8_K | BlockType::Q8_F32 => 1.0 / 127.0,
+        // The rounded scales add to the step.
+        BlockType::Q2_K => 1.0 / 1.5,
+        BlockType::Q3_K => 1.0 / 4.0,
         BlockType::Q4_K => 1.0 / 10.0,
+        BlockType::Q5_K => 1.0 / 20.0,
         BlockType::Q6_K => 1.0 / 40.0,
         other => panic!("{other:?} has no error bound"),
     }

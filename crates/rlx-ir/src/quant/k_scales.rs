@@ -4,7 +4,8 @@
 //! scales 4..8 (low nibble) and minimums 4..8 (high nibble), whose upper 2 bits are the upper 2 bits of bytes 0..4 and
 //! 4..8.
 
-use super::{bits, search};
+use super::bits;
+use super::k_fit::Fit;
 
 /// Bytes of the packed scales and minimums.
 pub const BYTES: usize = 12;
@@ -52,50 +53,13 @@ pub(super) fn encode(
     weights: &[f32; 256],
     high: i32,
     out: &mut [u8],
-    [d_at, dmin_at, scales_at]: [usize; 3],
+    [d, dmin, scales]: [usize; 3],
 ) -> [u8; 256] {
-    let mut scales = [0f32; SUB_BLOCKS];
-    let mut minimums = [0f32; SUB_BLOCKS];
-    let mut totals = [0f32; SUB_BLOCKS];
-    for j in 0..SUB_BLOCKS {
-        let part = 32 * j..32 * j + 32;
-        let (d, m) =
-            search::affine(&x[part.clone()], &weights[part.clone()], high, search::Minimum::NotPositive);
-        scales[j] = d;
-        minimums[j] = -m;
-        totals[j] = weights[part].iter().sum();
-    }
-    let d = bits::put_f16(out, d_at, search::positive(&scales, &totals, 63));
-    let dmin = bits::put_f16(out, dmin_at, search::positive(&minimums, &totals, 63));
-    let step = |v: f32, d: f32| search::nearest(v * search::inverse(d), 0, 63);
-    let mut packed_scales = [0u8; SUB_BLOCKS];
-    let mut packed_minimums = [0u8; SUB_BLOCKS];
-    for j in 0..SUB_BLOCKS {
-        let part = 32 * j..32 * j + 32;
-        let error = |scale: i32, minimum: i32| {
-            let (scale, minimum) = (d * scale as f32, dmin * minimum as f32);
-            search::affine_error(&x[part.clone()], &weights[part.clone()], high, scale, -minimum)
-        };
-        // Rounding the two alone is not the best pair: try the neighbours.
-        let (scale, minimum) = (step(scales[j], d), step(minimums[j], dmin));
-        let mut best = (error(scale, minimum), scale, minimum);
-        for scale in (scale - 1).max(0)..=(scale + 1).min(63) {
-            for minimum in (minimum - 1).max(0)..=(minimum + 1).min(63) {
-                let e = error(scale, minimum);
-                if e < best.0 {
-                    best = (e, scale, minimum);
-                }
-            }
-        }
-        (packed_scales[j], packed_minimums[j]) = (best.1 as u8, best.2 as u8);
-    }
-    let (scales, minimums) = (packed_scales, packed_minimums);
-    pack(&scales, &minimums, &mut out[scales_at..scales_at + BYTES]);
-    std::array::from_fn(|i| {
-        let scale = d * f32::from(scales[i / 32]);
-        let minimum = dmin * f32::from(minimums[i / 32]);
-        search::nearest((x[i] + minimum) * search::inverse(scale), 0, high) as u8
-    })
+    let fit = Fit::<SUB_BLOCKS>::search(x, weights, high, 63);
+    bits::put_f16(out, d, fit.d);
+    bits::put_f16(out, dmin, fit.dmin);
+    pack(&fit.scales, &fit.minimums, &mut out[scales..scales + BYTES]);
+    fit.quants(x, high)
 }
 
 #[cfg(test)]

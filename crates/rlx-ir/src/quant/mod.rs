@@ -13,6 +13,7 @@ use crate::{DType, Error, ErrorKind, Result, bail};
 
 mod bits;
 mod float;
+mod k_fit;
 pub mod k_scales;
 mod search;
 
@@ -72,10 +73,21 @@ block_types! {
     Q5_1 = q5_1, "q5_1";
     /// 32 elements of 8 bits with one f16 scale: 34 bytes.
     Q8_0 = q8_0, "q8_0";
+    /// 32 elements of 8 bits with an f16 scale and an f16 sum: 36 bytes. ggml's activation format beside the 5-bit and
+    /// 4-bit types with a minimum.
+    Q8_1 = q8_1, "q8_1";
+    /// 256 elements of 2 bits in 16 sub-blocks with 4-bit scales and minimums: 84 bytes.
+    Q2_K = q2_k, "q2_k";
+    /// 256 elements of 3 bits in 16 sub-blocks with 6-bit scales: 110 bytes.
+    Q3_K = q3_k, "q3_k";
     /// 256 elements of 4 bits in 8 sub-blocks with 6-bit scales and minimums: 144 bytes.
     Q4_K = q4_k, "q4_k";
+    /// 256 elements of 5 bits in 8 sub-blocks with 6-bit scales and minimums: 176 bytes.
+    Q5_K = q5_k, "q5_k";
     /// 256 elements of 6 bits in 16 sub-blocks with 8-bit scales: 210 bytes.
     Q6_K = q6_k, "q6_k";
+    /// 256 elements of 8 bits with one f32 scale and 16 sums: 292 bytes. ggml's activation format beside the K types.
+    Q8_K = q8_k, "q8_k";
     /// 32 elements of 8 bits with one f32 scale: 36 bytes. The format of quantised activations: it is never in a
     /// file, and its f32 scale keeps it exact in range where an f16 scale would overflow or vanish.
     Q8_F32 = q8_f32, "q8_f32";

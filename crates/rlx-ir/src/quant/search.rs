@@ -63,6 +63,15 @@ pub(super) fn symmetric(x: &[f32], weights: &[f32], high: i32) -> f32 {
     if best.1 == 0.0 { peak / low as f32 } else { best.1 }
 }
 
+/// The weighted squared error of `d * q` with the best integers `q` in `-high-1..=high`.
+pub(super) fn symmetric_error(x: &[f32], weights: &[f32], high: i32, d: f32) -> f32 {
+    let inverse_scale = inverse(d);
+    x.iter().zip(weights).fold(0f32, |sum, (&v, &w)| {
+        let off = d * nearest(v * inverse_scale, -high - 1, high) as f32 - v;
+        sum + w * off * off
+    })
+}
+
 /// Where the minimum of an affine fit may lie.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Minimum {
