@@ -239,9 +239,15 @@ impl<'a> AttrReader<'a> {
 
     /// A word out of a table of (word, meaning).
     pub fn choice<T: Copy>(&mut self, name: &str, table: &[(&str, T)]) -> Result<T> {
-        let word = self.word(name)?;
+        let v = self.opt_choice(name, table)?;
+        self.required(name, v)
+    }
+
+    /// An optional word out of a table of (word, meaning).
+    pub fn opt_choice<T: Copy>(&mut self, name: &str, table: &[(&str, T)]) -> Result<Option<T>> {
+        let Some(word) = self.opt_word(name)? else { return Ok(None) };
         match table.iter().find(|(w, _)| *w == word) {
-            Some((_, t)) => Ok(*t),
+            Some((_, t)) => Ok(Some(*t)),
             None => {
                 let known: Vec<&str> = table.iter().map(|(w, _)| *w).collect();
                 self.wrong(name, &format!("one of {}", known.join(", ")), &AttrValue::Word(word))

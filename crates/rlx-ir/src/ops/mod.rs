@@ -3,8 +3,13 @@
 //! Every file holds the attribute struct, its doc (shapes, dtypes, numerics), shape and dtype rule, cost, reference
 //! evaluation, decomposition, text form and the builder method.
 
+pub mod activation;
+mod composite;
 pub mod elementwise;
+pub mod embedding;
 pub mod matmul;
+pub mod norm;
+pub mod position;
 pub(crate) mod util;
 
 use crate::op::OpDef;
@@ -13,4 +18,12 @@ use crate::op::OpDef;
 pub(crate) static TABLE: std::sync::LazyLock<Vec<OpDef>> = std::sync::LazyLock::new(|| FAMILIES.concat());
 
 /// The rows of each family; a file with many ops of one kind has rows of its own.
-const FAMILIES: &[&[OpDef]] = &[elementwise::unary::DEFS, elementwise::binary::DEFS, matmul::DEFS];
+const FAMILIES: &[&[OpDef]] = &[
+    activation::DEFS,
+    elementwise::unary::DEFS,
+    elementwise::binary::DEFS,
+    embedding::DEFS,
+    matmul::DEFS,
+    norm::DEFS,
+    position::DEFS,
+];

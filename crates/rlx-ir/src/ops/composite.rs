@@ -1,0 +1,44 @@
+//! What composite ops share: operand checks, and the working precision of decompositions.
+//!
+//! A decomposition of a composite on f16 or bf16 works in f32 and rounds at its end, so that it rounds once, as the
+//! composite does.
+
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::operand_error;
+use crate::types::{Shape, Type};
+
+/// Checks that operand `index` is a float of rank `rank` or more.
+pub(crate) fn check_float(index: usize, ty: &Type, rank: usize) -> Result<()> {
+    if ty.dtype.is_float() && ty.rank() >= rank {
+        return Ok(());
+    }
+    let expected = if rank == 0 { "a float".to_owned() } else { format!("a float of rank {rank} or more") };
+    Err(operand_error(index, expected, ty))
+}
+
+/// Checks that operand `index` is a float of exactly this shape.
+pub(crate) fn check_float_shape(index: usize, ty: &Type, shape: &Shape) -> Result<()> {
+    if ty.dtype.is_float() && ty.shape == *shape {
+        return Ok(());
+    }
+    Err(operand_error(index, format!("a float of shape {shape}"), ty))
+}
+
+/// Checks that operand `index` is an i32 vector.
+pub(crate) fn check_i32_vector(index: usize, ty: &Type, what: &str) -> Result<()> {
+    if ty.dtype == DType::I32 && ty.rank() == 1 {
+        return Ok(());
+    }
+    Err(operand_error(index, format!("{what} as an i32 vector"), ty))
+}
+
+/// Checks that operand `index` is an i32 vector of `len` elements.
+pub(crate) fn check_i32_len(index: usize, ty: &Type, what: &str, len: &Dim) -> Result<()> {
+    check_i32_vector(index, ty, what)?;
+    if ty.shape[0] == *len {
+        return Ok(());
+    }
+    Err(operand_error(index, format!("{what}: i32[{len}]"), ty))
+}
