@@ -268,10 +268,12 @@ impl Builder {
     /// Ends the graph, which returns `outputs`.
     ///
     /// # Errors
-    /// An invariant of [`verify`](crate::verify) that does not hold.
+    /// `InvalidArgument` that names an invariant of [`verify`](crate::verify) which does not hold.
     pub fn finish(mut self, outputs: &[Value]) -> Result<Graph> {
         self.graph.outputs = outputs.to_vec();
-        crate::verify::verify(&self.graph)?;
+        // What is wrong came from the caller, so it is not a fault of RLX.
+        crate::verify::verify(&self.graph)
+            .map_err(|e| Error::new(crate::ErrorKind::InvalidArgument, e.message()))?;
         Ok(self.graph)
     }
 }
@@ -284,8 +286,19 @@ fn check_tensor(ty: &Type, tensor: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// Blocks need a constant last axis that they divide.
+/// The most terms that the number of elements has when it is written out.
+const MAX_SHAPE_TERMS: usize = 4096;
+
+/// The number of elements can be written out, and blocks divide a constant last axis.
 pub(crate) fn check_type(ty: &Type) -> Result<()> {
+    let terms = ty.shape.dims().iter().fold(1usize, |all, dim| all.saturating_mul(dim.num_terms()));
+    if terms > MAX_SHAPE_TERMS {
+        crate::bail!(
+            InvalidArgument,
+            "the sizes of rank {} are too long: their product has more than {MAX_SHAPE_TERMS} terms",
+            ty.rank()
+        );
+    }
     if !ty.dtype.is_block() {
         return Ok(());
     }

@@ -116,7 +116,8 @@ impl Dim {
                 let at = rest.iter().position(|a| a == atom)?;
                 rest.remove(at);
             }
-            if coefficient % by_coefficient != 0 {
+            // None also where the quotient overflows.
+            if coefficient.checked_rem(*by_coefficient)? != 0 {
                 return None;
             }
             out.insert(rest, coefficient / by_coefficient);
@@ -128,6 +129,49 @@ impl Dim {
     #[must_use]
     pub fn ceil_div(&self, by: &Self) -> Self {
         (self.clone() + by.clone() - Self::constant(1)).floor_div(by)
+    }
+
+    /// The number of terms of the sum; at least 1.
+    pub(crate) fn num_terms(&self) -> usize {
+        match &self.0 {
+            Repr::Const(_) => 1,
+            Repr::Poly(p) => p.len(),
+        }
+    }
+
+    /// How long the expression is when it is written out: its numbers, symbols and divisions.
+    pub(crate) fn weight(&self) -> usize {
+        let Repr::Poly(p) = &self.0 else { return 1 };
+        let atom = |a: &Atom| match a {
+            Atom::Symbol(_) => 1,
+            Atom::FloorDiv(ab) => 1 + ab.0.weight() + ab.1.weight(),
+        };
+        p.keys().map(|monomial| 1 + monomial.iter().map(atom).sum::<usize>()).sum()
+    }
+
+    /// How deep divisions nest.
+    pub(crate) fn depth(&self) -> usize {
+        let Repr::Poly(p) = &self.0 else { return 0 };
+        let atom = |a: &Atom| match a {
+            Atom::Symbol(_) => 0,
+            Atom::FloorDiv(ab) => 1 + ab.0.depth().max(ab.1.depth()),
+        };
+        p.keys().flatten().map(atom).max().unwrap_or(0)
+    }
+
+    /// Whether a number in it went out of range: sums and products saturate.
+    pub(crate) fn is_saturated(&self) -> bool {
+        let out_of_range = |c: i64| c == i64::MIN || c == i64::MAX;
+        match &self.0 {
+            Repr::Const(c) => out_of_range(*c),
+            Repr::Poly(p) => p.iter().any(|(monomial, c)| {
+                out_of_range(*c)
+                    || monomial.iter().any(|a| match a {
+                        Atom::Symbol(_) => false,
+                        Atom::FloorDiv(ab) => ab.0.is_saturated() || ab.1.is_saturated(),
+                    })
+            }),
+        }
     }
 
     /// The symbols in this expression, each once, sorted.
@@ -403,6 +447,8 @@ mod tests {
         assert!(n().floor_div(&"Z".into()).eval(&|s| Some(i64::from(s == "N"))).is_err());
         assert!(n().eval(&|_| None).is_err());
         assert!((n() * n()).eval(&|_| Some(i64::MAX)).is_err());
+        let least = n() * Dim::constant(i64::MIN);
+        assert!(least.floor_div(&(n() * Dim::constant(-1))).eval(&|_| Some(1)).is_err());
     }
 
     #[test]

@@ -11,7 +11,8 @@ pub(super) enum Token {
     Name(String),
     /// A word: letters, digits, `_`, `.`; starts with a letter or `_`.
     Word(String),
-    Int(i64),
+    /// Without its sign.
+    Int(u64),
     Float(f64),
     Text(String),
     /// One of `{ } ( ) [ ] , : = + - * /` and `<=`.
@@ -31,6 +32,9 @@ impl std::fmt::Display for Token {
         }
     }
 }
+
+/// The digits of U+10FFFF.
+const MAX_CODE_POINT_DIGITS: usize = 6;
 
 const PUNCT: [&str; 15] = ["<=", "{", "}", "(", ")", "[", "]", ",", ":", "=", "+", "-", "*", "/", ";"];
 
@@ -122,18 +126,29 @@ fn text(rest: &str) -> Result<(Token, usize)> {
                 Some('n') => out.push('\n'),
                 Some('t') => out.push('\t'),
                 Some(c @ ('"' | '\\')) => out.push(c),
-                Some('u') => {
-                    let digits: String =
-                        chars.by_ref().map(|(_, c)| c).skip(1).take_while(|c| *c != '}').take(8).collect();
-                    match u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32) {
-                        Some(c) => out.push(c),
-                        None => crate::bail!(InvalidArgument, "\\u{{{digits}}} is no character"),
-                    }
-                }
+                Some('u') => out.push(code_point(&mut chars)?),
                 _ => crate::bail!(InvalidArgument, "unknown escape in a text"),
             },
             c => out.push(c),
         }
     }
     crate::bail!(InvalidArgument, "a text does not end")
+}
+
+/// What follows `\u`: one to six hex digits in braces.
+fn code_point(chars: &mut impl Iterator<Item = (usize, char)>) -> Result<char> {
+    let mut digits = String::new();
+    if chars.next().is_some_and(|(_, c)| c == '{') {
+        for (_, c) in chars.take(MAX_CODE_POINT_DIGITS + 1) {
+            if c == '}' {
+                let found = u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32);
+                if let Some(c) = found.filter(|_| digits.bytes().all(|b| b.is_ascii_hexdigit())) {
+                    return Ok(c);
+                }
+                break;
+            }
+            digits.push(c);
+        }
+    }
+    crate::bail!(InvalidArgument, "a text has \\u, but no character's hex digits in braces after it")
 }

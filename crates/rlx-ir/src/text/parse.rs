@@ -17,6 +17,12 @@ use crate::types::{Shape, TensorType, Type};
 /// Inner graphs and lists nest at most this deep.
 const MAX_DEPTH: usize = 32;
 
+/// Parentheses in sizes nest at most this deep.
+const MAX_DIM_DEPTH: usize = 32;
+
+/// A size holds at most this many numbers, symbols and divisions once its products are multiplied out.
+const MAX_DIM_WEIGHT: usize = 4096;
+
 /// A tensor in the text holds at most this many elements, so that a short text cannot ask for much memory.
 const MAX_LITERAL_ELEMS: usize = 1 << 24;
 
@@ -38,7 +44,7 @@ pub fn parse(text: &str, ops: &OpSet) -> Result<Graph> {
 /// # Errors
 /// As [`parse`].
 pub fn parse_many(text: &str, ops: &OpSet) -> Result<Vec<Graph>> {
-    let mut p = Parser { tokens: lex(text)?, at: 0, ops, depth: 0 };
+    let mut p = Parser { tokens: lex(text)?, at: 0, ops, depth: 0, dim_depth: 0 };
     let mut graphs = Vec::new();
     while p.at < p.tokens.len() {
         let graph = p.graph().map_err(|e| e.context(format!("line {}", p.line())))?;
@@ -52,6 +58,7 @@ struct Parser<'a> {
     at: usize,
     ops: &'a OpSet,
     depth: usize,
+    dim_depth: usize,
 }
 
 impl Parser<'_> {
@@ -107,10 +114,25 @@ impl Parser<'_> {
         }
     }
 
-    fn int(&mut self) -> Result<i64> {
+    fn magnitude(&mut self) -> Result<u64> {
         match self.next()? {
             Token::Int(v) => Ok(v),
             t => crate::bail!(InvalidArgument, "expected an integer, got `{t}`"),
+        }
+    }
+
+    /// An integer with its sign.
+    fn int(&mut self) -> Result<i64> {
+        let negative = self.eat("-");
+        let magnitude = self.magnitude()?;
+        let value = if negative {
+            0i64.checked_sub_unsigned(magnitude)
+        } else {
+            0i64.checked_add_unsigned(magnitude)
+        };
+        match value {
+            Some(value) => Ok(value),
+            None => crate::bail!(InvalidArgument, "{magnitude} does not fit into 64 bits with its sign"),
         }
     }
 
@@ -279,13 +301,12 @@ impl Parser<'_> {
 
     /// Sum of products of atoms.
     fn dim(&mut self) -> Result<Dim> {
-        let mut sum =
-            if self.eat("-") { Dim::constant(0) - self.dim_product()? } else { self.dim_product()? };
+        let mut sum = if self.eat("-") { negated(&self.dim_product()?)? } else { self.dim_product()? };
         loop {
             if self.eat("+") {
-                sum = sum + self.dim_product()?;
+                sum = checked_sum(sum, self.dim_product()?)?;
             } else if self.eat("-") {
-                sum = sum - self.dim_product()?;
+                sum = checked_sum(sum, negated(&self.dim_product()?)?)?;
             } else {
                 return Ok(sum);
             }
@@ -296,9 +317,9 @@ impl Parser<'_> {
         let mut product = self.dim_atom()?;
         loop {
             if self.eat("*") {
-                product = product * self.dim_atom()?;
+                product = checked_product(product, self.dim_atom()?)?;
             } else if self.eat("/") {
-                product = product.floor_div(&self.dim_atom()?);
+                product = checked_quotient(&product, &self.dim_atom()?)?;
             } else {
                 return Ok(product);
             }
@@ -307,10 +328,15 @@ impl Parser<'_> {
 
     fn dim_atom(&mut self) -> Result<Dim> {
         match self.next()? {
-            Token::Int(v) => Ok(Dim::constant(v)),
+            Token::Int(v) => checked_range(Dim::constant(i64::try_from(v).unwrap_or(i64::MAX))),
             Token::Word(w) => Ok(Dim::symbol(&w)),
             Token::Punct("(") => {
-                let inner = self.nested(Self::dim)?;
+                if self.dim_depth >= MAX_DIM_DEPTH {
+                    crate::bail!(InvalidArgument, "a size nests deeper than {MAX_DIM_DEPTH}");
+                }
+                self.dim_depth += 1;
+                let inner = self.dim()?;
+                self.dim_depth -= 1;
                 self.expect(")")?;
                 Ok(inner)
             }
@@ -381,7 +407,7 @@ impl Parser<'_> {
             return Ok(WeightInit::External);
         }
         if self.eat_word("seed") {
-            return Ok(WeightInit::Seed(u64::try_from(self.int()?).unwrap_or(0)));
+            return Ok(WeightInit::Seed(self.magnitude()?));
         }
         Ok(WeightInit::Inline(Arc::new(self.literal(ty)?)))
     }
@@ -414,10 +440,11 @@ impl Parser<'_> {
             match self.number()? {
                 Some(v) => floats.push(v),
                 None => {
-                    let negative = self.eat("-");
+                    let negative = self.peek() == Some(&Token::Punct("-"));
                     let v = self.int()?;
-                    ints.push(if negative { -v } else { v });
-                    floats.push(if negative { -(v as f64) } else { v as f64 });
+                    ints.push(v);
+                    // The sign of a zero counts in floats.
+                    floats.push(if negative && v == 0 { -0.0 } else { v as f64 });
                 }
             }
             if !self.eat(",") {
@@ -430,4 +457,45 @@ impl Parser<'_> {
         }
         Tensor::from_i64(ty, &ints)
     }
+}
+
+fn checked_weight(weight: usize) -> Result<()> {
+    if weight > MAX_DIM_WEIGHT {
+        crate::bail!(
+            InvalidArgument,
+            "a size is too long: multiplied out it has more than {MAX_DIM_WEIGHT} parts"
+        );
+    }
+    Ok(())
+}
+
+fn checked_range(dim: Dim) -> Result<Dim> {
+    if dim.is_saturated() {
+        crate::bail!(InvalidArgument, "a number in a size is out of range");
+    }
+    Ok(dim)
+}
+
+fn negated(dim: &Dim) -> Result<Dim> {
+    checked_range(Dim::constant(0) - dim.clone())
+}
+
+fn checked_sum(a: Dim, b: Dim) -> Result<Dim> {
+    checked_weight(a.weight() + b.weight())?;
+    checked_range(a + b)
+}
+
+fn checked_product(a: Dim, b: Dim) -> Result<Dim> {
+    checked_weight(a.num_terms() * b.weight() + b.num_terms() * a.weight())?;
+    checked_range(a * b)
+}
+
+fn checked_quotient(a: &Dim, by: &Dim) -> Result<Dim> {
+    checked_weight(1 + a.weight() + by.weight())?;
+    let quotient = a.floor_div(by);
+    // A division prints as two pairs of parentheses, and what is printed parses again.
+    if quotient.depth() > MAX_DIM_DEPTH / 2 {
+        crate::bail!(InvalidArgument, "divisions in a size nest deeper than {}", MAX_DIM_DEPTH / 2);
+    }
+    checked_range(quotient)
 }
