@@ -7,9 +7,16 @@ pub mod activation;
 mod composite;
 pub mod elementwise;
 pub mod embedding;
+pub mod index;
 pub mod matmul;
 pub mod norm;
 pub mod position;
+pub mod quant;
+pub mod reduce;
+pub mod shape;
+pub mod state;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod util;
 
 use crate::op::OpDef;
@@ -22,8 +29,16 @@ const FAMILIES: &[&[OpDef]] = &[
     activation::DEFS,
     elementwise::unary::DEFS,
     elementwise::binary::DEFS,
+    elementwise::compare::DEFS,
+    elementwise::select::DEFS,
+    elementwise::cast::DEFS,
     embedding::DEFS,
+    index::DEFS,
     matmul::DEFS,
     norm::DEFS,
     position::DEFS,
+    quant::DEFS,
+    reduce::reduce::DEFS,
+    shape::DEFS,
+    state::DEFS,
 ];

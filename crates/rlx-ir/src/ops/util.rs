@@ -1,11 +1,12 @@
 //! Index arithmetic shared by reference evaluations.
 
 use crate::dim::Dim;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::types::Shape;
+use crate::tensor::Tensor;
+use crate::types::{Shape, TensorType};
 
 /// The number of elements of a row-major tensor before, at and after `axis`.
-#[allow(dead_code)]
 pub(crate) fn split_at(shape: &[usize], axis: usize) -> (usize, usize, usize) {
     let product = |s: &[usize]| s.iter().product();
     (product(&shape[..axis]), shape[axis], product(&shape[axis + 1..]))
@@ -69,7 +70,6 @@ pub(crate) fn broadcast_shapes(a: &Shape, b: &Shape) -> Result<Shape> {
 }
 
 /// `axis` counted from the front; negative ones count from the back.
-#[allow(dead_code)]
 pub(crate) fn resolve_axis(axis: i64, rank: usize) -> Result<usize> {
     let rank_i = i64::try_from(rank).unwrap_or(i64::MAX);
     let resolved = if axis < 0 { axis + rank_i } else { axis };
@@ -77,4 +77,62 @@ pub(crate) fn resolve_axis(axis: i64, rank: usize) -> Result<usize> {
         Ok(a) if a < rank => Ok(a),
         _ => crate::bail!(InvalidArgument, "axis {axis} is out of range for rank {rank}"),
     }
+}
+
+/// A tensor as ops that only move values see it: units are elements, or the blocks of the last axis.
+#[derive(Clone, Debug)]
+pub(crate) struct Units {
+    /// The sizes in units.
+    pub(crate) shape: Vec<usize>,
+    /// The bytes of a unit.
+    pub(crate) bytes: usize,
+}
+
+impl Units {
+    /// The units of a tensor of type `ty`.
+    pub(crate) fn of(ty: &TensorType) -> Self {
+        let mut shape = ty.shape.clone();
+        if let Some(last) = shape.last_mut() {
+            *last /= ty.dtype.block_elems();
+        }
+        Self { shape, bytes: ty.dtype.block_bytes() }
+    }
+}
+
+/// A tensor of type `ty` whose units are those of `x` at `positions`.
+pub(crate) fn take_units(
+    x: &Tensor,
+    ty: &TensorType,
+    positions: impl IntoIterator<Item = usize>,
+) -> Result<Tensor> {
+    let size = Units::of(x.ty()).bytes;
+    let mut bytes = Vec::new();
+    for at in positions {
+        match at.checked_mul(size).and_then(|start| x.bytes().get(start..)?.get(..size)) {
+            Some(unit) => bytes.extend_from_slice(unit),
+            None => crate::bail!(Bug, "position {at} is outside of {}", x.ty()),
+        }
+    }
+    Tensor::from_bytes(ty.clone(), bytes)
+}
+
+/// Whether values of `dtype` may be indices.
+pub(crate) fn is_index(dtype: DType) -> bool {
+    matches!(dtype, DType::I32 | DType::I64 | DType::U32)
+}
+
+/// For each element an integer that orders as the elements do: zeros are equal, and NaN is largest.
+pub(crate) fn sort_keys(x: &Tensor) -> Result<Vec<i64>> {
+    if !x.dtype().is_float() {
+        return x.to_i64();
+    }
+    let key = |v: f64| {
+        let magnitude = v.abs().to_bits().cast_signed();
+        match (v.is_nan(), v < 0.0) {
+            (true, _) => i64::MAX,
+            (_, true) => -magnitude,
+            _ => magnitude,
+        }
+    };
+    Ok(x.to_f64()?.into_iter().map(key).collect())
 }
