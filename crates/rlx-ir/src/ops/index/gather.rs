@@ -59,9 +59,8 @@ impl Op for Gather {
         let (table, ty) = (cx.operands[0], &cx.results[0]);
         let axis = resolve_axis(self.axis, table.shape().len())?;
         let (outer, size, inner) = split_at(table.shape(), axis);
-        let row_bytes = match table.dtype().row_bytes(inner) {
-            Some(bytes) => bytes,
-            None => crate::bail!(InvalidArgument, "a row of {} is no whole number of blocks", table.ty()),
+        let Some(row_bytes) = table.dtype().row_bytes(inner) else {
+            crate::bail!(InvalidArgument, "a row of {} is no whole number of blocks", table.ty());
         };
         let indices = cx.operands[1].to_i64()?;
         let mut bytes = Vec::new();
