@@ -1,1 +1,7 @@
 //! Architectures, tokenizers, pooling and sampling.
+
+mod error;
+pub mod json;
+pub mod text;
+
+pub use error::{Error, Result};

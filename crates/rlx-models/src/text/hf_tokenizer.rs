@@ -1,0 +1,138 @@
+//! A tokenizer from `tokenizer.json`, run by the `tokenizers` crate.
+
+use std::collections::HashSet;
+use std::sync::OnceLock;
+
+use rlx_ir::bail;
+use tokenizers::DecoderWrapper;
+
+use super::style::Style;
+use super::{EncodeOptions, Encoding, SpecialTokens};
+use crate::{Error, Result};
+
+pub(super) struct HfTokenizer {
+    /// Finds special tokens in the text.
+    parsing: tokenizers::Tokenizer,
+    /// Takes their names for text. Made when it is first needed.
+    literal: OnceLock<tokenizers::Tokenizer>,
+    special: SpecialTokens,
+    special_ids: HashSet<u32>,
+    style: Style,
+    num_prefix: usize,
+    num_suffix: usize,
+}
+
+impl HfTokenizer {
+    pub(super) fn new(json: &[u8]) -> Result<Self> {
+        let mut parsing = match tokenizers::Tokenizer::from_bytes(json) {
+            Ok(tokenizer) => tokenizer,
+            Err(e) => bail!(InvalidFile, "tokenizer.json: {e}"),
+        };
+        // Limits are the caller's: the file often holds those of some training run.
+        parsing.with_padding(None);
+        if let Err(e) = parsing.with_truncation(None) {
+            bail!(InvalidFile, "tokenizer.json: {e}");
+        }
+        let added = parsing.get_added_tokens_decoder();
+        let special_ids = added.iter().filter(|(_, token)| token.special).map(|(&id, _)| id).collect();
+        let style = style_of(parsing.get_decoder());
+        let bare = ids(&parsing, "a", EncodeOptions { add_special: false, parse_special: true })?;
+        let full = ids(&parsing, "a", EncodeOptions { add_special: true, parse_special: true })?;
+        let num_added = full.len().saturating_sub(bare.len());
+        let num_prefix = (0..=num_added).find(|&at| full[at..].starts_with(&bare)).unwrap_or(0);
+        let special = SpecialTokens::default();
+        let num_suffix = num_added - num_prefix;
+        Ok(Self { parsing, literal: OnceLock::new(), special, special_ids, style, num_prefix, num_suffix })
+    }
+
+    pub(super) fn special(&self) -> &SpecialTokens {
+        &self.special
+    }
+
+    pub(super) fn special_mut(&mut self) -> &mut SpecialTokens {
+        &mut self.special
+    }
+
+    pub(super) fn style(&self) -> &Style {
+        &self.style
+    }
+
+    pub(super) fn vocab_size(&self) -> usize {
+        self.parsing.get_vocab_size(true)
+    }
+
+    pub(super) fn id_of(&self, token: &str) -> Option<u32> {
+        self.parsing.token_to_id(token)
+    }
+
+    pub(super) fn encode(&self, text: &str, options: EncodeOptions) -> Result<Encoding> {
+        let tokenizer = if options.parse_special {
+            &self.parsing
+        } else {
+            self.literal.get_or_init(|| {
+                let mut literal = self.parsing.clone();
+                literal.set_encode_special_tokens(true);
+                literal
+            })
+        };
+        let ids = ids(tokenizer, text, options)?;
+        let (num_prefix, num_suffix) =
+            if options.add_special { (self.num_prefix, self.num_suffix) } else { (0, 0) };
+        Ok(Encoding { ids, num_prefix, num_suffix })
+    }
+
+    pub(super) fn token(&self, id: u32) -> Option<String> {
+        self.parsing.id_to_token(id)
+    }
+
+    pub(super) fn is_control(&self, id: u32) -> bool {
+        self.special_ids.contains(&id)
+    }
+
+    /// What the token stands for; the name of a special token.
+    pub(super) fn token_bytes(&self, id: u32) -> Option<Vec<u8>> {
+        let token = self.parsing.id_to_token(id)?;
+        Some(if self.is_control(id) { token.into_bytes() } else { self.style.bytes(token.as_bytes()) })
+    }
+
+    pub(super) fn decode(&self, ids: &[u32], skip_special: bool) -> Result<String> {
+        match self.parsing.decode(ids, skip_special) {
+            Ok(text) => Ok(text),
+            Err(e) => bail!(InvalidArgument, "decoding {} tokens: {e}", ids.len()),
+        }
+    }
+}
+
+fn ids(tokenizer: &tokenizers::Tokenizer, text: &str, options: EncodeOptions) -> Result<Vec<u32>> {
+    match tokenizer.encode_fast(text, options.add_special) {
+        Ok(encoding) => Ok(encoding.get_ids().to_vec()),
+        Err(e) => bail!(InvalidFile, "tokenizer.json: the text cannot be encoded: {e}"),
+    }
+}
+
+/// The style that a decoder of the `tokenizers` crate amounts to.
+fn style_of(decoder: Option<&DecoderWrapper>) -> Style {
+    match decoder {
+        Some(DecoderWrapper::ByteLevel(_)) => Style::ByteLevel,
+        Some(DecoderWrapper::WordPiece(_)) => Style::WordPieceHash,
+        Some(DecoderWrapper::Metaspace(m)) => {
+            let never = tokenizers::pre_tokenizers::metaspace::PrependScheme::Never;
+            Style::Sentencepiece { strip_space: m.get_prepend_scheme() != never }
+        }
+        Some(DecoderWrapper::Sequence(steps)) => {
+            let steps = steps.get_decoders();
+            if steps.iter().any(|s| matches!(s, DecoderWrapper::ByteLevel(_))) {
+                Style::ByteLevel
+            } else if steps
+                .iter()
+                .any(|s| matches!(s, DecoderWrapper::Replace(_) | DecoderWrapper::ByteFallback(_)))
+            {
+                let strip_space = steps.iter().any(|s| matches!(s, DecoderWrapper::Strip(s) if s.start > 0));
+                Style::Sentencepiece { strip_space }
+            } else {
+                steps.iter().map(|s| style_of(Some(s))).find(|s| *s != Style::Plain).unwrap_or(Style::Plain)
+            }
+        }
+        _ => Style::Plain,
+    }
+}

@@ -1,0 +1,37 @@
+//! Texts to tokens and back.
+//!
+//! [`Tokenizer`] is one type for `tokenizer.json` (through the `tokenizers` crate) and for the vocabulary in a GGUF
+//! file: byte-level BPE, sentencepiece BPE and WordPiece, built here because they load in a fraction of the time and
+//! keep their tokens as bytes. [`StreamDecoder`] and [`StopMatcher`] serve generation, token by token.
+//!
+//! Invariants: what a tokenizer cannot do exactly it refuses by name; encoding takes `n log n` time at most; no text
+//! makes it panic.
+
+mod bert_words;
+mod bpe;
+mod byte_level;
+mod charsmap;
+mod encoding;
+mod gguf_tokenizer;
+mod hf_tokenizer;
+mod merge;
+mod pre;
+mod special;
+mod spm;
+mod stop;
+mod stream;
+mod style;
+mod token_list;
+mod tokenizer;
+mod tokenizer_config;
+mod utf8;
+mod vocab;
+mod wordpiece;
+
+pub use encoding::Encoding;
+pub use stop::StopMatcher;
+pub use stream::StreamDecoder;
+pub use token_list::TokenList;
+pub use tokenizer::{EncodeOptions, SpecialText, Tokenizer};
+pub use tokenizer_config::TokenizerConfig;
+pub use vocab::{GgufVocab, SpecialTokens, TokenType};
