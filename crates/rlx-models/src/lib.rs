@@ -2,6 +2,7 @@
 
 mod error;
 pub mod json;
+pub mod sampling;
 pub mod text;
 
 pub use error::{Error, Result};
