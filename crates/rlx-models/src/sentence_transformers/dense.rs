@@ -1,0 +1,92 @@
+//! A linear layer after pooling.
+
+use std::path::{Path, PathBuf};
+
+use rlx_ir::bail;
+use serde_json::Value;
+
+use crate::json;
+use crate::{Error, Result};
+
+/// What follows a linear layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Activation {
+    /// Nothing.
+    Identity,
+    /// Hyperbolic tangent.
+    Tanh,
+    /// `max(x, 0)`.
+    Relu,
+    /// `x * Phi(x)`.
+    Gelu,
+    /// `1 / (1 + exp(-x))`.
+    Sigmoid,
+    /// `x * sigmoid(x)`.
+    Silu,
+}
+
+/// A Dense module: `activation(x W^T + b)`, x f32 `[texts, in_features]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DenseConfig {
+    /// The module's folder, which holds `model.safetensors` with `linear.weight` `[out_features, in_features]` and,
+    /// with a bias, `linear.bias` `[out_features]`.
+    pub folder: PathBuf,
+    /// Components of a vector that comes in.
+    pub in_features: usize,
+    /// Components of a vector that goes out.
+    pub out_features: usize,
+    /// Whether there is a bias.
+    pub bias: bool,
+    /// What follows.
+    pub activation: Activation,
+}
+
+impl DenseConfig {
+    /// Reads `config.json` in the module's folder.
+    pub(super) fn from_folder(folder: &Path) -> Result<Self> {
+        let within = |e: Error| e.context(folder.join("config.json").display());
+        let Some(config) = json::read_optional::<Value>(folder, "config.json")? else {
+            bail!(
+                NotFound,
+                "{}: no such file, and its Dense module needs it",
+                folder.join("config.json").display()
+            );
+        };
+        let size = |key: &str| match json::count(&config, key).map_err(within)? {
+            Some(n) if (1..=1 << 24).contains(&n) => Ok(n as usize),
+            Some(n) => Err(within(Error::new(
+                rlx_ir::ErrorKind::InvalidFile,
+                format!("{key}: {n} is no size of a vector"),
+            ))),
+            None => Err(within(Error::new(rlx_ir::ErrorKind::InvalidFile, format!("{key}: missing")))),
+        };
+        Ok(Self {
+            folder: folder.to_owned(),
+            in_features: size("in_features")?,
+            out_features: size("out_features")?,
+            bias: config.get("bias").and_then(Value::as_bool).unwrap_or(true),
+            activation: activation(&config).map_err(within)?,
+        })
+    }
+}
+
+/// The last part of a Python class name; a tangent where the key is absent.
+fn activation(config: &Value) -> Result<Activation> {
+    let name = match config.get("activation_function") {
+        None | Some(Value::Null) => return Ok(Activation::Tanh),
+        Some(Value::String(name)) => name,
+        Some(other) => bail!(InvalidFile, "activation_function: {other} is no name"),
+    };
+    Ok(match name.rsplit('.').next().unwrap_or_default() {
+        "Identity" => Activation::Identity,
+        "Tanh" => Activation::Tanh,
+        "ReLU" => Activation::Relu,
+        "GELU" => Activation::Gelu,
+        "Sigmoid" => Activation::Sigmoid,
+        "SiLU" => Activation::Silu,
+        _ => bail!(
+            UnsupportedModel,
+            "activation_function: \"{name}\" is not known; known are Identity, Tanh, ReLU, GELU, Sigmoid, SiLU"
+        ),
+    })
+}
