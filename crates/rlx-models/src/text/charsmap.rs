@@ -20,7 +20,7 @@ impl Charsmap {
             bail!(InvalidFile, "tokenizer.ggml.precompiled_charsmap: {} bytes hold no map", map.len());
         };
         let trie_bytes = u32::from_le_bytes(*head) as usize;
-        if trie_bytes > rest.len() || trie_bytes % 4 != 0 {
+        if trie_bytes > rest.len() || !trie_bytes.is_multiple_of(4) {
             bail!(
                 InvalidFile,
                 "tokenizer.ggml.precompiled_charsmap: a trie of {trie_bytes} bytes does not fit into {}",

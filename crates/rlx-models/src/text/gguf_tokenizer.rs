@@ -1,11 +1,13 @@
 //! A tokenizer built from the vocabulary of a GGUF file.
 
+use std::borrow::Cow;
+
 use rlx_ir::bail;
 
 use super::bpe::Bpe;
 use super::merge::Merger;
 use super::special::{Fragment, SpecialSplitter};
-use super::spm::Spm;
+use super::spm::{self, Spm};
 use super::style::{self, Style};
 use super::wordpiece::WordPiece;
 use super::{EncodeOptions, Encoding, GgufVocab, SpecialTokens, TokenType};
@@ -112,7 +114,12 @@ impl GgufTokenizer {
         let ids = &mut encoding.ids;
         let mut merger = Merger::default();
         let mut after_special = true;
-        for fragment in self.splitter.split(text, options.parse_special) {
+        // Sentencepiece looks for user-defined tokens where spaces and their marks are the same already.
+        let spaced = match &self.model {
+            Model::Spm(_) if text.contains(spm::SPACE) => Cow::Owned(text.replace(spm::SPACE, " ")),
+            _ => Cow::Borrowed(text),
+        };
+        for fragment in self.splitter.split(&spaced, options.parse_special) {
             match fragment {
                 Fragment::Token(id) => ids.push(id),
                 Fragment::Text(text) => match &self.model {

@@ -114,7 +114,9 @@ fn ids(tokenizer: &tokenizers::Tokenizer, text: &str, options: EncodeOptions) ->
 fn style_of(decoder: Option<&DecoderWrapper>) -> Style {
     match decoder {
         Some(DecoderWrapper::ByteLevel(_)) => Style::ByteLevel,
-        Some(DecoderWrapper::WordPiece(_)) => Style::WordPieceHash,
+        Some(DecoderWrapper::WordPiece(w)) => {
+            Style::WordPiecePrefix { prefix: w.prefix.clone(), close_up: w.cleanup }
+        }
         Some(DecoderWrapper::Metaspace(m)) => {
             let never = tokenizers::pre_tokenizers::metaspace::PrependScheme::Never;
             Style::Sentencepiece { strip_space: m.get_prepend_scheme() != never }

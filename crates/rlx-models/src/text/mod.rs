@@ -13,6 +13,7 @@ mod byte_level;
 mod charsmap;
 mod encoding;
 mod gguf_tokenizer;
+mod gguf_vocab;
 mod hf_tokenizer;
 mod merge;
 mod pre;

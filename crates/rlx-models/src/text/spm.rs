@@ -12,7 +12,7 @@ use super::{GgufVocab, TokenType};
 use crate::{Error, Result};
 
 /// Stands for a space within pieces.
-const SPACE: &str = "\u{2581}";
+pub(super) const SPACE: &str = "\u{2581}";
 
 pub(super) struct Spm {
     pieces: TokenIndex,

@@ -133,7 +133,7 @@ mod tests {
             let letters: Vec<String> = whole.chars().map(String::from).collect();
             let by_piece = run(&stops, &pieces);
             prop_assert_eq!(&by_piece, &run(&stops, &letters));
-            prop_assert_eq!(&by_piece, &run(&stops, &[whole.clone()]));
+            prop_assert_eq!(&by_piece, &run(&stops, std::slice::from_ref(&whole)));
             if by_piece.2 {
                 prop_assert!(whole.starts_with(&by_piece.0));
                 prop_assert!(stops.iter().any(|s| whole[by_piece.0.len()..].starts_with(s.as_str())));

@@ -9,8 +9,8 @@ pub(super) enum Style {
     ByteLevel,
     /// U+2581 is a space, `<0xAB>` a byte; `strip_space`: a text loses the space that encoding put in front.
     Sentencepiece { strip_space: bool },
-    /// A token starts a word, or goes on with one after `##` (`tokenizer.json`).
-    WordPieceHash,
+    /// A token starts a word, or goes on with one after `prefix`, mostly `##` (`tokenizer.json`).
+    WordPiecePrefix { prefix: String, close_up: bool },
     /// A token starts a word after U+2581, or goes on with one (GGUF).
     WordPieceStart,
     /// Tokens are what they say, one after the other.
@@ -30,12 +30,13 @@ impl Style {
                 Some(byte) => vec![byte],
                 None => text.replace('\u{2581}', " ").into_bytes(),
             },
-            Self::WordPieceHash => match text.strip_prefix("##") {
+            Self::WordPiecePrefix { prefix, close_up } => match text.strip_prefix(prefix) {
                 Some(rest) => rest.as_bytes().to_vec(),
+                None if *close_up => close_up_word(text).into_bytes(),
                 None => format!(" {text}").into_bytes(),
             },
             Self::WordPieceStart => match text.strip_prefix('\u{2581}') {
-                Some(word) => format!(" {word}").into_bytes(),
+                Some(word) => close_up_word(word).into_bytes(),
                 None => token.to_vec(),
             },
             Self::Plain => token.to_vec(),
@@ -46,28 +47,17 @@ impl Style {
     pub(super) fn strips_space(&self) -> bool {
         match self {
             Self::Sentencepiece { strip_space } => *strip_space,
-            Self::WordPieceHash | Self::WordPieceStart => true,
+            Self::WordPiecePrefix { .. } | Self::WordPieceStart => true,
             Self::ByteLevel | Self::Plain => false,
         }
     }
 }
 
-/// Takes away the spaces that WordPiece leaves before punctuation and short forms, as the `tokenizers` crate does.
-pub(super) fn clean_word_pieces(text: &str) -> String {
-    const RULES: [(&str, &str); 11] = [
-        (" .", "."),
-        (" ?", "?"),
-        (" !", "!"),
-        (" ,", ","),
-        (" ' ", "'"),
-        (" n't", "n't"),
-        (" 'm", "'m"),
-        (" do not", " don't"),
-        (" 's", "'s"),
-        (" 've", "'ve"),
-        (" 're", "'re"),
-    ];
-    RULES.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+/// A word with the space before it, unless it is a mark or a short form that closes up to the word before, as the
+/// `tokenizers` crate has it.
+fn close_up_word(word: &str) -> String {
+    let closes_up = matches!(word, "." | "?" | "!" | "," | "n't" | "'m" | "'s" | "'ve" | "'re");
+    if closes_up { word.to_owned() } else { format!(" {word}") }
 }
 
 #[cfg(test)]
@@ -80,15 +70,19 @@ mod tests {
         assert_eq!(Style::ByteLevel.bytes("Ġhi".as_bytes()), b" hi");
         assert_eq!(spm.bytes("▁hi".as_bytes()), b" hi");
         assert_eq!(spm.bytes(b"<0xF0>"), [0xF0]);
-        assert_eq!(Style::WordPieceHash.bytes(b"hi"), b" hi");
-        assert_eq!(Style::WordPieceHash.bytes(b"##hi"), b"hi");
+        let hash = Style::WordPiecePrefix { prefix: "##".into(), close_up: true };
+        assert_eq!(hash.bytes(b"hi"), b" hi");
+        assert_eq!(hash.bytes(b"##hi"), b"hi");
         assert_eq!(Style::WordPieceStart.bytes("▁hi".as_bytes()), b" hi");
         assert_eq!(Style::WordPieceStart.bytes(b"hi"), b"hi");
         assert_eq!(Style::Plain.bytes(b"<0xF0>"), b"<0xF0>");
     }
 
     #[test]
-    fn word_pieces_are_closed_up() {
-        assert_eq!(clean_word_pieces("it 's fine , is n't it ?"), "it's fine, isn't it?");
+    fn marks_close_up_to_the_word_before() {
+        assert_eq!(Style::WordPieceStart.bytes("▁,".as_bytes()), b",");
+        assert_eq!(Style::WordPieceStart.bytes("▁(".as_bytes()), b" (");
+        let apart = Style::WordPiecePrefix { prefix: "##".into(), close_up: false };
+        assert_eq!(apart.bytes(b","), b" ,");
     }
 }

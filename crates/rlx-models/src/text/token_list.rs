@@ -64,12 +64,19 @@ impl<T: AsRef<[u8]>> FromIterator<T> for TokenList {
 
 const EMPTY: u32 = u32::MAX;
 
+/// An id and a part of its text's hash, so that most slots can be passed without looking at their texts.
+#[derive(Clone, Copy)]
+struct Slot {
+    id: u32,
+    tag: u32,
+}
+
 /// Finds the id of a text in a [`TokenList`]: an open-addressing table of ids that owns no text.
 ///
 /// The hash is keyed at random per process, so that a hostile vocabulary cannot make look-ups slow.
 #[derive(Clone)]
 pub(crate) struct TokenIndex {
-    slots: Vec<u32>,
+    slots: Vec<Slot>,
     hasher: ahash::RandomState,
 }
 
@@ -78,11 +85,12 @@ impl TokenIndex {
     /// the later one wins.
     pub(crate) fn new(list: &TokenList, mut keep: impl FnMut(u32) -> bool) -> Self {
         let capacity = (list.len() * 2).next_power_of_two().max(8);
-        let mut index = Self { slots: vec![EMPTY; capacity], hasher: ahash::RandomState::new() };
+        let mut index =
+            Self { slots: vec![Slot { id: EMPTY, tag: 0 }; capacity], hasher: ahash::RandomState::new() };
         for (id, token) in (0u32..EMPTY).zip(list.iter()) {
             if !token.is_empty() && keep(id) {
-                let slot = index.slot_of(list, token);
-                index.slots[slot] = id;
+                let (at, tag) = index.slot_of(list, token);
+                index.slots[at] = Slot { id, tag };
             }
         }
         index
@@ -90,21 +98,23 @@ impl TokenIndex {
 
     /// The id whose string is `token`. `list` is the list that the index was made from.
     pub(crate) fn find(&self, list: &TokenList, token: &[u8]) -> Option<u32> {
-        let id = self.slots[self.slot_of(list, token)];
+        let id = self.slots[self.slot_of(list, token).0].id;
         (id != EMPTY).then_some(id)
     }
 
-    /// The slot that holds `token`, or the empty slot where it belongs. Half of the slots are empty at least, so
-    /// the walk ends.
-    fn slot_of(&self, list: &TokenList, token: &[u8]) -> usize {
+    /// The slot that holds `token`, or the empty slot where it belongs, and its tag. Half of the slots are empty at
+    /// least, so the walk ends.
+    fn slot_of(&self, list: &TokenList, token: &[u8]) -> (usize, u32) {
         let mask = self.slots.len() - 1;
-        let mut slot = self.hasher.hash_one(token) as usize & mask;
+        let hash = self.hasher.hash_one(token);
+        let tag = (hash >> 32) as u32;
+        let mut at = hash as usize & mask;
         loop {
-            let id = self.slots[slot];
-            if id == EMPTY || list.get(id) == Some(token) {
-                return slot;
+            let slot = self.slots[at];
+            if slot.id == EMPTY || (slot.tag == tag && list.get(slot.id) == Some(token)) {
+                return (at, tag);
             }
-            slot = (slot + 1) & mask;
+            at = (at + 1) & mask;
         }
     }
 }

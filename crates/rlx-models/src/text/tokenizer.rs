@@ -6,7 +6,7 @@ use rlx_ir::bail;
 
 use super::gguf_tokenizer::GgufTokenizer;
 use super::hf_tokenizer::HfTokenizer;
-use super::style::{self, Style};
+use super::style::Style;
 use super::utf8::Utf8Stream;
 use super::{Encoding, GgufVocab, SpecialTokens, TokenizerConfig};
 use crate::{Error, Result};
@@ -169,7 +169,7 @@ impl Tokenizer {
         if self.style().strips_space() && text.starts_with(' ') {
             text.remove(0);
         }
-        Ok(if *self.style() == Style::WordPieceStart { style::clean_word_pieces(&text) } else { text })
+        Ok(text)
     }
 
     /// The bytes that a token stands for, or the name of a special token. `None` beyond the vocabulary.

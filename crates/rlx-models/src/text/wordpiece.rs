@@ -27,11 +27,8 @@ impl WordPiece {
     /// Where the file does not say whether letters are folded, the vocabulary does: one without a capital among its
     /// ordinary pieces was learned from folded text.
     pub(super) fn new(vocab: &GgufVocab) -> Result<Self> {
-        let unk = match vocab.unk {
-            Some(id) => id,
-            None => {
-                bail!(InvalidFile, "tokenizer.ggml.unknown_token_id: missing, and a bert vocabulary needs it")
-            }
+        let Some(unk) = vocab.unk else {
+            bail!(InvalidFile, "tokenizer.ggml.unknown_token_id: missing, and a bert vocabulary needs it");
         };
         let lowercase = vocab.lowercase.unwrap_or_else(|| !has_capitals(vocab));
         let strip_accents = vocab.strip_accents.unwrap_or(lowercase);
