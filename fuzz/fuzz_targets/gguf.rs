@@ -4,4 +4,6 @@
 #[path = "../../crates/rlx-gguf/tests/exercise/mod.rs"]
 mod exercise;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| exercise::exercise(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    exercise::exercise(bytes);
+});
