@@ -53,6 +53,7 @@ pub use metadata_builder::{MetadataBuilder, Number};
 pub use reader::Gguf;
 pub use rlx_ir::quant;
 pub use split::shard_path;
+pub use suggest::nearest as nearest_names;
 pub use tensor::TensorInfo;
 pub use value::{Array, Strings, Value, ValueType};
 pub use writer::{DataWriter, TensorSink, Writer};

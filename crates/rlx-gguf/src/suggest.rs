@@ -6,7 +6,7 @@ const MAX_LEN: usize = 256;
 const MOST: usize = 3;
 
 /// Up to three names that are near to `wanted`, the nearest first.
-pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     if wanted.len() > MAX_LEN {
         return Vec::new();
     }

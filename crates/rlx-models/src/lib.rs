@@ -1,6 +1,8 @@
 //! Architectures, tokenizers, pooling and sampling.
 
+pub mod arch;
 mod error;
+pub mod files;
 pub mod json;
 pub mod sampling;
 pub mod sentence_transformers;

@@ -1,0 +1,208 @@
+//! Tensors under canonical names.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rlx_ir::{TensorType, bail};
+use rlx_runtime::WeightSource;
+use rlx_runtime::weights::WeightData;
+
+use super::model_files::{ModelConfig, ModelFiles};
+use crate::{Error, Result};
+
+/// A canonical name (that of GGUF) and the names that Hugging Face models give the same tensor, the usual one first.
+/// `{i}` stands for the number of a layer.
+pub type Alias = (&'static str, &'static [&'static str]);
+
+/// The tensor names of an architecture.
+#[derive(Debug)]
+pub struct NameTable {
+    /// What may stand before all names of a model (`""`, `"bert."`), the usual one first.
+    pub prefixes: &'static [&'static str],
+    /// The names of each tensor.
+    pub aliases: &'static [Alias],
+}
+
+impl NameTable {
+    /// All names that the tensor `canonical` may have in a model of the Hugging Face layout, the usual one first.
+    pub fn candidates(&self, canonical: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        for (pattern, aliases) in self.aliases {
+            let Some(layer) = layer_of(pattern, canonical) else { continue };
+            for prefix in self.prefixes {
+                out.extend(aliases.iter().map(|alias| format!("{prefix}{}", alias.replace("{i}", layer))));
+            }
+        }
+        out
+    }
+
+    /// The canonical name of a tensor of a model of the Hugging Face layout.
+    pub fn canonical(&self, raw: &str) -> Option<String> {
+        let bare =
+            self.prefixes.iter().filter(|p| !p.is_empty()).find_map(|p| raw.strip_prefix(p)).unwrap_or(raw);
+        self.aliases.iter().find_map(|(pattern, aliases)| {
+            let layer = aliases.iter().find_map(|alias| layer_of(alias, bare))?;
+            Some(pattern.replace("{i}", layer))
+        })
+    }
+}
+
+/// The digits that `{i}` of `pattern` stands for in `name`; empty for a pattern without it.
+fn layer_of<'a>(pattern: &str, name: &'a str) -> Option<&'a str> {
+    match pattern.split_once("{i}") {
+        None => (pattern == name).then_some(""),
+        Some((before, after)) => {
+            let layer = name.strip_prefix(before)?.strip_suffix(after)?;
+            (!layer.is_empty() && layer.bytes().all(|b| b.is_ascii_digit())).then_some(layer)
+        }
+    }
+}
+
+/// The tensors of a model under canonical names: those of GGUF, whatever the files call them.
+#[derive(Clone)]
+pub struct NamedWeights {
+    place: String,
+    source: Arc<dyn WeightSource>,
+    names: Arc<BTreeSet<String>>,
+    table: Option<&'static NameTable>,
+    extra: BTreeMap<String, WeightData>,
+}
+
+impl NamedWeights {
+    /// The tensors of `files`, which an architecture calls as `table` says.
+    pub fn new(files: &ModelFiles, table: &'static NameTable) -> Self {
+        Self {
+            place: files.path().display().to_string(),
+            source: files.source().clone(),
+            names: files.tensor_names().clone(),
+            table: matches!(files.config(), ModelConfig::Hf(_)).then_some(table),
+            extra: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a tensor from elsewhere, or puts it in the place of one that is there.
+    pub fn insert(&mut self, name: impl Into<String>, data: WeightData) {
+        self.extra.insert(name.into(), data);
+    }
+
+    /// The name in the files of the tensor `name`; `None` where it is not there.
+    pub fn raw_name(&self, name: &str) -> Option<String> {
+        match self.table {
+            None => self.names.get(name).cloned(),
+            Some(table) => table.candidates(name).into_iter().find(|c| self.names.contains(c)),
+        }
+    }
+
+    /// Whether the tensor `name` is there.
+    pub fn contains(&self, name: &str) -> bool {
+        self.extra.contains_key(name) || self.raw_name(name).is_some()
+    }
+
+    /// The tensor `name`; `None` where it is not there.
+    ///
+    /// # Errors
+    /// `UnsupportedModel` for a dtype that RLX does not know; `InvalidFile`.
+    pub fn find(&self, name: &str) -> Result<Option<WeightData>> {
+        if let Some(data) = self.extra.get(name) {
+            return Ok(Some(data.clone()));
+        }
+        match self.raw_name(name) {
+            Some(raw) => Ok(Some(self.source.weight(&raw)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The tensor `name`, which must be there.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find); `NotFound` naming the tensor, what the files may call it, and the nearest names there.
+    pub fn require(&self, name: &str) -> Result<WeightData> {
+        match self.find(name)? {
+            Some(data) => Ok(data),
+            None => Err(self.missing(name)),
+        }
+    }
+
+    /// The dtype of the tensor `name`, which must be there and have this shape.
+    ///
+    /// # Errors
+    /// As [`require`](Self::require); `InvalidFile` naming the tensor and both shapes.
+    pub fn expect(&self, name: &str, shape: &[usize]) -> Result<TensorType> {
+        let ty = self.require(name)?.ty;
+        if ty.shape != shape {
+            let raw = self.raw_name(name).unwrap_or_else(|| name.to_owned());
+            bail!(
+                InvalidFile,
+                "{}: tensor {raw:?} has the shape {:?}, but the config makes it {shape:?}",
+                self.place,
+                ty.shape
+            );
+        }
+        Ok(ty)
+    }
+
+    fn missing(&self, name: &str) -> Error {
+        let candidates = self.table.map(|t| t.candidates(name)).unwrap_or_default();
+        let wanted = candidates.first().map_or(name, String::as_str);
+        let near = rlx_gguf::nearest_names(wanted, self.names.iter().map(String::as_str));
+        let near = match near.as_slice() {
+            [] => String::new(),
+            near => format!("; the nearest names are {}", near.join(", ")),
+        };
+        let message = format!("{}: tensor {wanted:?} is missing{near}", self.place);
+        Error::new(rlx_ir::ErrorKind::NotFound, message)
+    }
+}
+
+impl WeightSource for NamedWeights {
+    fn identity(&self) -> &str {
+        self.source.identity()
+    }
+
+    fn weight(&self, name: &str) -> rlx_runtime::Result<WeightData> {
+        self.require(name).map_err(|e| rlx_runtime::Error::new(e.kind(), e.message()))
+    }
+}
+
+impl std::fmt::Debug for NamedWeights {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NamedWeights")
+            .field("place", &self.place)
+            .field("tensors", &self.names.len())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static TABLE: NameTable = NameTable {
+        prefixes: &["", "bert."],
+        aliases: &[
+            ("token_embd.weight", &["embeddings.word_embeddings.weight"]),
+            (
+                "blk.{i}.attn_output_norm.weight",
+                &["encoder.layer.{i}.norm.weight", "encoder.layer.{i}.norm.gamma"],
+            ),
+        ],
+    };
+
+    #[test]
+    fn names_go_both_ways() {
+        assert_eq!(
+            TABLE.candidates("blk.12.attn_output_norm.weight"),
+            [
+                "encoder.layer.12.norm.weight",
+                "encoder.layer.12.norm.gamma",
+                "bert.encoder.layer.12.norm.weight",
+                "bert.encoder.layer.12.norm.gamma"
+            ]
+        );
+        assert!(TABLE.candidates("blk.x.attn_output_norm.weight").is_empty());
+        for raw in ["encoder.layer.3.norm.gamma", "bert.encoder.layer.3.norm.weight"] {
+            assert_eq!(TABLE.canonical(raw).as_deref(), Some("blk.3.attn_output_norm.weight"));
+        }
+        assert_eq!(TABLE.canonical("pooler.dense.weight"), None);
+    }
+}
