@@ -97,6 +97,7 @@ impl Dim {
             (None, Some(b)) if b > 0 && self.terms().values().all(|c| c % b == 0) => {
                 return Self::from_terms(self.terms().into_iter().map(|(m, c)| (m, c / b)).collect());
             }
+            (Some(_), Some(_)) => {}
             _ if self == by => return Self::constant(1),
             _ => {}
         }
@@ -109,7 +110,9 @@ impl Dim {
     /// `self / by` where `by` is one term that divides every term of `self`.
     fn div_by_monomial(&self, by: &Self) -> Option<Self> {
         let (by_terms, mut out) = (by.terms(), BTreeMap::new());
-        let (by_monomial, by_coefficient) = by_terms.first_key_value().filter(|_| by_terms.len() == 1)?;
+        // A divisor that is not positive stays, so that its evaluation is an error.
+        let (by_monomial, by_coefficient) =
+            by_terms.first_key_value().filter(|(_, c)| by_terms.len() == 1 && **c > 0)?;
         for (monomial, coefficient) in self.terms() {
             let mut rest = monomial;
             for atom in by_monomial {
@@ -246,22 +249,58 @@ impl Dim {
         sum
     }
 
-    /// An upper bound under `bounds` with every symbol at least 0; `None` where a symbol has no bound or on
-    /// overflow. Terms with a negative coefficient count as 0.
+    /// An upper bound under `bounds` with every symbol at least 0, and at least 0 itself; `None` where a symbol that
+    /// matters has no bound, and on overflow.
     pub fn upper_bound(&self, bounds: &[Bound]) -> Option<i64> {
+        self.extreme(bounds, true).map(|v| v.max(0))
+    }
+
+    /// The largest value, or the least, that the terms allow one by one.
+    fn extreme(&self, bounds: &[Bound], largest: bool) -> Option<i64> {
         let p = match &self.0 {
             Repr::Const(c) => return Some(*c),
             Repr::Poly(p) => p,
         };
         let mut sum = 0i64;
         for (monomial, &coefficient) in p.iter() {
-            if monomial.is_empty() {
-                sum = sum.checked_add(coefficient)?;
-            } else if coefficient > 0 {
-                sum = sum.checked_add(coefficient.checked_mul(monomial_bound(monomial, bounds)?)?)?;
-            }
+            let (least, most) = monomial_range(monomial, bounds);
+            let side = if (coefficient > 0) == largest { most } else { least };
+            sum = sum.checked_add(coefficient.checked_mul(side?)?)?;
         }
-        Some(sum.max(0))
+        Some(sum)
+    }
+}
+
+/// The least and the largest value of `monomial`. A floor division is negative where its numerator is.
+fn monomial_range(monomial: &[Atom], bounds: &[Bound]) -> (Option<i64>, Option<i64>) {
+    let ranges: Vec<_> = monomial.iter().map(|atom| atom_range(atom, bounds)).collect();
+    if let [one] = ranges.as_slice() {
+        return *one;
+    }
+    if ranges.iter().all(|(least, _)| least.is_some_and(|v| v >= 0)) {
+        let least = if monomial.is_empty() { 1 } else { 0 };
+        return (Some(least), monomial_bound(monomial, bounds));
+    }
+    let mut product = Some((1i64, 1i64));
+    for range in ranges {
+        product = product.and_then(|(a, b)| {
+            let (c, d) = (range.0?, range.1?);
+            let ends = [a.checked_mul(c)?, a.checked_mul(d)?, b.checked_mul(c)?, b.checked_mul(d)?];
+            Some((*ends.iter().min()?, *ends.iter().max()?))
+        });
+    }
+    product.unzip()
+}
+
+fn atom_range(atom: &Atom, bounds: &[Bound]) -> (Option<i64>, Option<i64>) {
+    let Atom::FloorDiv(ab) = atom else {
+        return (Some(0), monomial_bound(std::slice::from_ref(atom), bounds));
+    };
+    let (least, most) = (ab.0.extreme(bounds, false), ab.0.extreme(bounds, true));
+    match ab.1.as_const() {
+        Some(by) if by > 0 => (least.map(|v| v.div_euclid(by)), most.map(|v| v.div_euclid(by))),
+        // A divisor is at least 1, and may be large.
+        _ => (least.map(|v| v.min(0)), most.map(|v| v.max(0))),
     }
 }
 
@@ -461,5 +500,17 @@ mod tests {
         assert_eq!(size.upper_bound(&bounds), Some(8192 * 384));
         assert_eq!(n().upper_bound(&bounds), None);
         assert_eq!((n() - 5.into()).upper_bound(&[Bound { of: n(), max: 3 }]), Some(0));
+        assert_eq!((Dim::constant(8) - n()).upper_bound(&[]), Some(8));
+    }
+
+    #[test]
+    fn a_division_below_zero_counts_where_it_is_subtracted_or_squared() {
+        let bounds = [Bound { of: n(), max: 3 }];
+        // (N - 5) / 2 is -3 to -1.
+        let half = (n() - 5.into()).floor_div(&2.into());
+        assert_eq!(half.upper_bound(&bounds), Some(0));
+        assert_eq!((Dim::constant(1) - half.clone()).upper_bound(&bounds), Some(4));
+        assert_eq!((half.clone() * half).upper_bound(&bounds), Some(9));
+        assert!(Dim::constant(0).floor_div(&0.into()).eval(&|_| None).is_err());
     }
 }
