@@ -193,3 +193,6 @@ fn states(graph: &Graph) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
