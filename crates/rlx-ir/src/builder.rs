@@ -31,6 +31,8 @@ pub use crate::graph::Value;
 pub struct Builder {
     graph: Graph,
     names: HashSet<String>,
+    /// Names of inputs, weights and states, each kind by itself.
+    declared: HashSet<(std::mem::Discriminant<Def>, String)>,
     scope: Arc<str>,
 }
 
@@ -38,7 +40,7 @@ impl Builder {
     /// An empty graph called `name`.
     pub fn new(name: &str) -> Self {
         let graph = Graph { name: name.to_owned(), ..Graph::default() };
-        Self { graph, names: HashSet::new(), scope: "".into() }
+        Self { graph, names: HashSet::new(), declared: HashSet::new(), scope: "".into() }
     }
 
     /// An empty graph with the name and symbols of `other`.
@@ -90,9 +92,9 @@ impl Builder {
 
     /// Names `value` in the text form; a number is added where the name is taken.
     pub fn name(&mut self, value: Value, name: &str) {
-        let unique = self.unique(name);
-        let old = std::mem::replace(&mut self.graph.values[value.index()].name, unique);
+        let old = std::mem::take(&mut self.graph.values[value.index()].name);
         self.names.remove(&old);
+        self.graph.values[value.index()].name = self.unique(name);
     }
 
     fn unique(&mut self, wanted: &str) -> String {
@@ -121,15 +123,7 @@ impl Builder {
     }
 
     fn declare(&mut self, ty: Type, def: Def, kind: &str, name: &str) -> Result<Value> {
-        let same_kind = |d: &Def| std::mem::discriminant(d) == std::mem::discriminant(&def);
-        let taken = self.graph.values.iter().any(|v| {
-            same_kind(&v.def)
-                && match &v.def {
-                    Def::Input(n) | Def::State(n) | Def::Weight { name: n, .. } => n == name,
-                    _ => false,
-                }
-        });
-        if taken {
+        if !self.declared.insert((std::mem::discriminant(&def), name.to_owned())) {
             crate::bail!(InvalidArgument, "{kind} {name:?} is declared twice");
         }
         check_type(&ty).map_err(|e| e.context(format!("{kind} {name:?}")))?;
@@ -269,12 +263,18 @@ impl Builder {
     ///
     /// # Errors
     /// `InvalidArgument` that names an invariant of [`verify`](crate::verify) which does not hold.
-    pub fn finish(mut self, outputs: &[Value]) -> Result<Graph> {
-        self.graph.outputs = outputs.to_vec();
+    pub fn finish(self, outputs: &[Value]) -> Result<Graph> {
+        let graph = self.finish_unverified(outputs);
         // What is wrong came from the caller, so it is not a fault of RLX.
-        crate::verify::verify(&self.graph)
+        crate::verify::verify(&graph)
             .map_err(|e| Error::new(crate::ErrorKind::InvalidArgument, e.message()))?;
-        Ok(self.graph)
+        Ok(graph)
+    }
+
+    /// As [`finish`](Self::finish), for passes: the pipeline decides when the graph is verified.
+    pub fn finish_unverified(mut self, outputs: &[Value]) -> Graph {
+        self.graph.outputs = outputs.to_vec();
+        self.graph
     }
 }
 

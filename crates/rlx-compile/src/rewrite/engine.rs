@@ -1,0 +1,76 @@
+//! Sweeps until nothing fires.
+
+use rlx_ir::{Graph, NodeId};
+
+use super::{Fired, Matcher, NearMiss, Outcome, PassReport, Rule, Sweep};
+use crate::{Error, Result, Target};
+
+/// Rules are directional, so sweeps end; this bounds what a wrong rule can do.
+const MAX_SWEEPS: usize = 100;
+
+/// Applies `rules` to `graph` until none fires. At one node the first rule of the list that fires wins.
+///
+/// # Errors
+/// `Bug` where a rule's patch is wrong or the rules never end.
+pub fn rewrite(
+    pass: &'static str,
+    rules: &[Rule],
+    graph: Graph,
+    target: &dyn Target,
+) -> Result<(Graph, PassReport)> {
+    let mut report = PassReport { pass, nodes_before: graph.nodes().len(), ..PassReport::default() };
+    let mut graph = graph;
+    for _ in 0..MAX_SWEEPS {
+        let Some(next) = sweep(rules, &graph, target, &mut report)? else {
+            report.nodes_after = graph.nodes().len();
+            return Ok((graph, report));
+        };
+        graph = next;
+    }
+    rlx_ir::bail!(Bug, "the rules still fire after {MAX_SWEEPS} sweeps")
+}
+
+/// One sweep; `None` where nothing fired.
+fn sweep(
+    rules: &[Rule],
+    graph: &Graph,
+    target: &dyn Target,
+    report: &mut PassReport,
+) -> Result<Option<Graph>> {
+    let matcher = Matcher::new(graph, target);
+    let mut sweep = Sweep::new(&matcher);
+    let name = |id: NodeId| graph.node(id).results.first().map_or("", |&v| &graph.value(v).name).to_owned();
+    let (mut fired, mut near_misses) = (Vec::new(), Vec::new());
+    let ids: Vec<NodeId> = graph.iter_nodes().map(|(id, _)| id).collect();
+    for &id in ids.iter().rev() {
+        for rule in rules {
+            if sweep.is_covered(id) {
+                break;
+            }
+            match (rule.apply)(&matcher, id) {
+                Outcome::NoMatch => {}
+                Outcome::NearMiss(reason) => {
+                    near_misses.push(NearMiss { rule: rule.name, value: name(id), reason });
+                }
+                Outcome::Patch(patch) => {
+                    let place = |e: Error| e.context(format!("rule {} at %{}", rule.name, name(id)));
+                    let fits = patch.covers.iter().all(|n| !sweep.is_covered(*n));
+                    if sweep.offer(patch).map_err(place)? {
+                        fired.push(Fired { rule: rule.name, value: name(id) });
+                    } else if fits {
+                        let reason = "there is no place where all its operands are ready and no reader waits";
+                        near_misses.push(NearMiss {
+                            rule: rule.name,
+                            value: name(id),
+                            reason: reason.to_owned(),
+                        });
+                    }
+                }
+            }
+        }
+    }
+    report.fired.extend(fired.into_iter().rev());
+    near_misses.reverse();
+    report.near_misses = near_misses;
+    if sweep.is_empty() { Ok(None) } else { Ok(Some(sweep.rebuild()?)) }
+}

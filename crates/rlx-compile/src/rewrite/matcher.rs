@@ -1,0 +1,248 @@
+//! What rules look at a graph with.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use rlx_ir::op::EvalContext;
+use rlx_ir::{Bindings, Def, Graph, Node, NodeId, Op, Tensor, Type, Value};
+
+use crate::{OpFacts, OperandFacts, Role, Support, Target};
+
+/// Constants are evaluated at compile time up to this many elements.
+const MAX_FOLDED_ELEMS: usize = 4096;
+
+/// A graph with what rules ask about it: producers, users, roles, constant values, and the target.
+pub struct Matcher<'a> {
+    graph: &'a Graph,
+    target: &'a dyn Target,
+    users: Vec<Vec<NodeId>>,
+    returned: Vec<bool>,
+    roles: Vec<Role>,
+    overwriter: Vec<Option<NodeId>>,
+    constants: OnceCell<Vec<Option<Arc<Tensor>>>>,
+}
+
+/// An operand of an op that does not exist yet: a value, or the type of one that a replacement would make.
+#[derive(Clone, Debug)]
+pub enum Operand {
+    /// A value of the graph.
+    Value(Value),
+    /// A value to be made.
+    New(Type, Role),
+}
+
+impl From<Value> for Operand {
+    fn from(value: Value) -> Self {
+        Self::Value(value)
+    }
+}
+
+impl std::fmt::Debug for Matcher<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Matcher({})", self.graph.name())
+    }
+}
+
+impl<'a> Matcher<'a> {
+    /// A view of `graph`, for `target`.
+    pub fn new(graph: &'a Graph, target: &'a dyn Target) -> Self {
+        let mut returned = vec![false; graph.values().len()];
+        graph.outputs().iter().for_each(|v| returned[v.index()] = true);
+        let mut overwriter = vec![None; graph.values().len()];
+        for (id, node) in graph.iter_nodes() {
+            if let (true, Some(state)) = (node.op.writes_state(), node.operands.first()) {
+                overwriter[state.index()] = Some(id);
+            }
+        }
+        Self {
+            graph,
+            target,
+            users: graph.users(),
+            returned,
+            roles: roles(graph),
+            overwriter,
+            constants: OnceCell::new(),
+        }
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &'a Graph {
+        self.graph
+    }
+
+    /// The node `id`.
+    pub fn node(&self, id: NodeId) -> &'a Node {
+        self.graph.node(id)
+    }
+
+    /// The type of `value`.
+    pub fn ty(&self, value: Value) -> &'a Type {
+        self.graph.ty(value)
+    }
+
+    /// The node `id` with its op, if that is a `T`.
+    pub fn node_as<T: Op>(&self, id: NodeId) -> Option<(&'a Node, &'a T)> {
+        let node = self.graph.node(id);
+        node.op.downcast::<T>().map(|op| (node, op))
+    }
+
+    /// The node that makes `value`.
+    pub fn producer(&self, value: Value) -> Option<(NodeId, &'a Node)> {
+        match &self.graph.value(value).def {
+            Def::Result { node, .. } => Some((*node, self.graph.node(*node))),
+            _ => None,
+        }
+    }
+
+    /// The node that makes `value`, with its op, if that is a `T`.
+    pub fn producer_as<T: Op>(&self, value: Value) -> Option<(NodeId, &'a Node, &'a T)> {
+        let (id, node) = self.producer(value)?;
+        node.op.downcast::<T>().map(|op| (id, node, op))
+    }
+
+    /// The nodes that read `value`, in order; a node that reads it twice is there twice.
+    pub fn users(&self, value: Value) -> &[NodeId] {
+        &self.users[value.index()]
+    }
+
+    /// Whether the graph returns `value`.
+    pub fn is_returned(&self, value: Value) -> bool {
+        self.returned[value.index()]
+    }
+
+    /// Whether one operand of one node is all that reads `value`.
+    pub fn single_use(&self, value: Value) -> bool {
+        self.users(value).len() == 1 && !self.is_returned(value)
+    }
+
+    /// Whether nobody but `nodes` reads `value`.
+    pub fn only_used_by(&self, value: Value, nodes: &[NodeId]) -> bool {
+        !self.is_returned(value) && self.users(value).iter().all(|u| nodes.contains(u))
+    }
+
+    /// Where `value` comes from.
+    pub fn role(&self, value: Value) -> Role {
+        self.roles[value.index()]
+    }
+
+    /// Whether `value` is a declared weight.
+    pub fn is_weight(&self, value: Value) -> bool {
+        matches!(self.graph.value(value).def, Def::Weight { .. })
+    }
+
+    /// The node that overwrites `value`, where it is a version of a state.
+    pub fn overwriter(&self, value: Value) -> Option<NodeId> {
+        self.overwriter[value.index()]
+    }
+
+    /// The backend.
+    pub fn target(&self) -> &'a dyn Target {
+        self.target
+    }
+
+    /// The value of a constant, or of what is computed from small constants alone.
+    pub fn constant(&self, value: Value) -> Option<&Arc<Tensor>> {
+        let constants = self.constants.get_or_init(|| constants(self.graph));
+        constants[value.index()].as_ref()
+    }
+
+    /// The one number that `value` consists of, where it is a constant whose elements are all equal.
+    pub fn uniform(&self, value: Value) -> Option<f64> {
+        let tensor = self.constant(value)?;
+        if tensor.dtype().is_block() {
+            return None;
+        }
+        let values = tensor.to_f64().ok()?;
+        let first = *values.first()?;
+        values.iter().all(|v| v.to_bits() == first.to_bits()).then_some(first)
+    }
+
+    /// What the backend is told about a node.
+    pub fn operand_facts(&self, node: &Node) -> Vec<OperandFacts> {
+        node.operands.iter().map(|&v| OperandFacts::dense(self.ty(v).clone(), self.role(v))).collect()
+    }
+
+    /// Whether the backend runs `node`.
+    pub fn supports(&self, node: &Node) -> Support {
+        let operands = self.operand_facts(node);
+        let results = self.graph.result_types(node);
+        let symbols = self.graph.symbols();
+        self.target.supports(&OpFacts { op: &*node.op, operands: &operands, results: &results, symbols })
+    }
+
+    /// The result types of `op` on `operands`, if they fit and the backend runs it.
+    ///
+    /// # Errors
+    /// The reason why not, for a near miss.
+    pub fn check(&self, op: &dyn Op, operands: &[Operand]) -> Result<Vec<Type>, String> {
+        let facts: Vec<OperandFacts> = operands
+            .iter()
+            .map(|o| match o {
+                Operand::Value(v) => OperandFacts::dense(self.ty(*v).clone(), self.role(*v)),
+                Operand::New(ty, role) => OperandFacts::dense(ty.clone(), *role),
+            })
+            .collect();
+        let types: Vec<Type> = facts.iter().map(|f| f.ty.clone()).collect();
+        let results = op.infer(&types).map_err(|e| e.message().to_owned())?;
+        let symbols = self.graph.symbols();
+        match self.target.supports(&OpFacts { op, operands: &facts, results: &results, symbols }) {
+            Support::Yes => Ok(results),
+            Support::No(reason) => Err(format!("the device does not run {}: {reason}", op.name())),
+        }
+    }
+}
+
+/// The role of each value: a result is a weight where all that it is made of are weights and constants.
+pub(crate) fn roles(graph: &Graph) -> Vec<Role> {
+    let mut roles: Vec<Role> = graph
+        .values()
+        .iter()
+        .map(|info| match info.def {
+            Def::Weight { .. } | Def::Const(_) => Role::Weight,
+            Def::State(_) => Role::State,
+            Def::Input(_) | Def::Result { .. } => Role::Activation,
+        })
+        .collect();
+    for node in graph.nodes() {
+        let of_weights = node.operands.iter().all(|v| roles[v.index()] == Role::Weight);
+        let fixed = |v: &Value| graph.ty(*v).shape.dims().iter().all(|d| d.as_const().is_some());
+        for (i, result) in node.results.iter().enumerate() {
+            roles[result.index()] = match (i == 0 && node.op.writes_state(), of_weights && fixed(result)) {
+                (true, _) => Role::State,
+                (_, true) => Role::Weight,
+                _ => Role::Activation,
+            };
+        }
+    }
+    roles
+}
+
+/// Evaluates what depends on small constants alone. An op that refuses its operands is left to the run.
+fn constants(graph: &Graph) -> Vec<Option<Arc<Tensor>>> {
+    let mut constants: Vec<Option<Arc<Tensor>>> = graph
+        .values()
+        .iter()
+        .map(|info| if let Def::Const(t) = &info.def { Some(t.clone()) } else { None })
+        .collect();
+    let bindings = Bindings::new();
+    for node in graph.nodes() {
+        let operands: Option<Vec<Arc<Tensor>>> =
+            node.operands.iter().map(|v| constants[v.index()].clone()).collect();
+        let types: Option<Vec<_>> = node.results.iter().map(|&v| graph.ty(v).eval(&bindings).ok()).collect();
+        let (Some(operands), Some(types)) = (operands, types) else { continue };
+        let small = |elems: usize| elems <= MAX_FOLDED_ELEMS;
+        if node.op.writes_state()
+            || !types.iter().all(|t| small(t.elems()))
+            || !operands.iter().all(|t| small(t.elems()))
+        {
+            continue;
+        }
+        let operands: Vec<&Tensor> = operands.iter().map(|t| &**t).collect();
+        let cx = EvalContext { operands: &operands, results: &types, bindings: &bindings };
+        let Ok(results) = node.op.eval(&cx) else { continue };
+        for (value, result) in node.results.iter().zip(results) {
+            constants[value.index()] = Some(Arc::new(result.tensor));
+        }
+    }
+    constants
+}

@@ -1,0 +1,236 @@
+//! One sweep: which patches are taken, where their replacements go, and the rebuilt graph.
+//!
+//! Every node has a place on a line, in the order of the graph. A replacement goes to the place of the last node that it
+//! covers, or just before the first reader of what it replaces where that comes earlier. It is taken only if all that it
+//! reads is there by then, so that no set of patches can make a cycle.
+
+use std::collections::HashSet;
+
+use rlx_ir::{Builder, Def, Graph, NodeId, Value};
+
+use super::{Matcher, Patch};
+use crate::{Error, Result};
+
+/// The distance between the places of two nodes: room for replacements in between.
+const STEP: i64 = 1 << 20;
+
+fn place(node: NodeId) -> i64 {
+    (i64::try_from(node.index()).unwrap_or(i64::MAX / STEP - 1) + 1) * STEP
+}
+
+struct Taken {
+    patch: Patch,
+    place: i64,
+}
+
+/// The patches of one sweep.
+pub(crate) struct Sweep<'a> {
+    matcher: &'a Matcher<'a>,
+    taken: Vec<Taken>,
+    /// Per node the patch that covers it.
+    owner: Vec<Option<usize>>,
+    /// Per value the patch that replaces it.
+    replaced_by: Vec<Option<usize>>,
+    /// Per value the patches that read it.
+    readers: Vec<Vec<usize>>,
+}
+
+impl<'a> Sweep<'a> {
+    pub(crate) fn new(matcher: &'a Matcher<'a>) -> Self {
+        let graph = matcher.graph();
+        Self {
+            matcher,
+            taken: Vec::new(),
+            owner: vec![None; graph.nodes().len()],
+            replaced_by: vec![None; graph.values().len()],
+            readers: vec![Vec::new(); graph.values().len()],
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.taken.is_empty()
+    }
+
+    /// Whether a patch that was taken covers `node`.
+    pub(crate) fn is_covered(&self, node: NodeId) -> bool {
+        self.owner[node.index()].is_some()
+    }
+
+    /// Takes `patch`, unless it overlaps with one that was taken, or has no place.
+    ///
+    /// # Errors
+    /// `Bug` where the patch forgets a reader of what it removes.
+    pub(crate) fn offer(&mut self, patch: Patch) -> Result<bool> {
+        let graph = self.matcher.graph();
+        if patch.covers.iter().any(|n| self.is_covered(*n)) {
+            return Ok(false);
+        }
+        for result in patch.covers.iter().flat_map(|&n| &graph.node(n).results) {
+            if patch.replaces.contains(result) {
+                continue;
+            }
+            if !self.matcher.only_used_by(*result, &patch.covers) || patch.reads.contains(result) {
+                rlx_ir::bail!(Bug, "a patch removes %{}, which is still read", graph.value(*result).name);
+            }
+            if !self.readers[result.index()].is_empty() {
+                return Ok(false);
+            }
+        }
+        let Some(place) = self.place_of(&patch) else { return Ok(false) };
+        let index = self.taken.len();
+        patch.covers.iter().for_each(|n| self.owner[n.index()] = Some(index));
+        patch.replaces.iter().for_each(|v| self.replaced_by[v.index()] = Some(index));
+        patch.reads.iter().for_each(|v| self.readers[v.index()].push(index));
+        self.taken.push(Taken { patch, place });
+        Ok(true)
+    }
+
+    fn place_of(&self, patch: &Patch) -> Option<i64> {
+        let graph = self.matcher.graph();
+        let mut at = patch.covers.iter().map(|&n| place(n)).max()?;
+        for &value in &patch.replaces {
+            let users = self.matcher.users(value).iter().filter(|u| !patch.covers.contains(u));
+            let nodes = users.filter(|u| !self.is_covered(**u)).map(|&u| place(u));
+            let patches = self.readers[value.index()].iter().map(|&p| self.taken[p].place);
+            at = nodes.chain(patches).map(|p| p - 1).fold(at, i64::min);
+        }
+        for &value in &patch.reads {
+            let there = match (self.replaced_by[value.index()], &graph.value(value).def) {
+                (Some(p), _) => self.taken[p].place,
+                (None, Def::Result { node, .. }) if self.is_covered(*node) => return None,
+                (None, Def::Result { node, .. }) => place(*node),
+                (None, _) => i64::MIN,
+            };
+            if there >= at {
+                return None;
+            }
+            // A version of a state is read before it is overwritten.
+            if let Some(writer) = self.matcher.overwriter(value)
+                && !patch.covers.contains(&writer)
+                && self.owner[writer.index()].map_or(place(writer), |p| self.taken[p].place) <= at
+            {
+                return None;
+            }
+        }
+        Some(at)
+    }
+
+    /// The graph with all patches applied.
+    ///
+    /// # Errors
+    /// Errors of the builder, naming the value that was to be replaced.
+    pub(crate) fn rebuild(self) -> Result<Graph> {
+        let graph = self.matcher.graph();
+        let mut out = Rebuild::new(graph)?;
+        let mut patches: Vec<Taken> = self.taken;
+        patches.sort_by_key(|t| t.place);
+        let mut patches = patches.into_iter().peekable();
+        for (id, _) in graph.iter_nodes() {
+            while let Some(taken) = patches.next_if(|t| t.place <= place(id)) {
+                out.patch(taken.patch)?;
+            }
+            if self.owner[id.index()].is_none() {
+                out.copy(id)?;
+            }
+        }
+        for taken in patches {
+            out.patch(taken.patch)?;
+        }
+        out.finish()
+    }
+}
+
+/// A new graph beside the old one.
+struct Rebuild<'a> {
+    old: &'a Graph,
+    builder: Builder,
+    map: Vec<Option<Value>>,
+    /// Names of the old graph, which survivors keep.
+    taken_names: HashSet<&'a str>,
+}
+
+impl<'a> Rebuild<'a> {
+    fn new(old: &'a Graph) -> Result<Self> {
+        let mut builder = Builder::like(old);
+        let mut map = vec![None; old.values().len()];
+        for value in old.value_ids() {
+            let info = old.value(value);
+            if !matches!(info.def, Def::Result { .. }) {
+                map[value.index()] = Some(builder.declare_like(info)?);
+            }
+        }
+        let taken_names = old.values().iter().map(|v| v.name.as_str()).collect();
+        Ok(Self { old, builder, map, taken_names })
+    }
+
+    fn get(&self, value: Value) -> Result<Value> {
+        match self.map[value.index()] {
+            Some(v) => Ok(v),
+            None => rlx_ir::bail!(Bug, "%{} is read before it is rebuilt", self.old.value(value).name),
+        }
+    }
+
+    fn copy(&mut self, id: NodeId) -> Result<()> {
+        let node = self.old.node(id);
+        let operands = node.operands.iter().map(|&v| self.get(v)).collect::<Result<Vec<_>>>()?;
+        self.builder.set_scope(node.scope.clone());
+        let results = self.builder.emit_ref(node.op.clone(), &operands)?;
+        for (&old, new) in node.results.iter().zip(results) {
+            self.builder.name(new, &self.old.value(old).name);
+            self.map[old.index()] = Some(new);
+        }
+        Ok(())
+    }
+
+    fn patch(&mut self, patch: Patch) -> Result<()> {
+        let name = |v: &Value| self.old.value(*v).name.as_str();
+        let root = patch.replaces.first().map_or("patch", name);
+        let reads = patch.reads.iter().map(|&v| self.get(v)).collect::<Result<Vec<_>>>()?;
+        if let Some(last) = patch.covers.iter().max() {
+            self.builder.set_scope(self.old.node(*last).scope.clone());
+        }
+        let existing = self.builder.graph().values().len();
+        let made = (patch.build)(&mut self.builder, &reads).map_err(|e| e.context(format!("%{root}")))?;
+        if made.len() != patch.replaces.len() {
+            rlx_ir::bail!(Bug, "%{root}: {} values replace {}", made.len(), patch.replaces.len());
+        }
+        for (&old, &new) in patch.replaces.iter().zip(&made) {
+            if self.builder.ty(new) != self.old.ty(old) {
+                let (was, is) = (self.old.ty(old), self.builder.ty(new));
+                rlx_ir::bail!(Bug, "%{}: {is} replaces {was}", self.old.value(old).name);
+            }
+            self.map[old.index()] = Some(new);
+        }
+        self.name_new(existing, root, &patch.replaces, &made);
+        Ok(())
+    }
+
+    /// Replacements take over the names of what they replace; what is made on the way is named after the first of them.
+    fn name_new(&mut self, existing: usize, root: &str, replaces: &[Value], made: &[Value]) {
+        let new: Vec<Value> = self.builder.graph().value_ids().skip(existing).collect();
+        for value in new {
+            if let Some(i) = made.iter().position(|m| *m == value) {
+                self.builder.name(value, &self.old.value(replaces[i]).name);
+                continue;
+            }
+            let graph = self.builder.graph();
+            let part = match &graph.value(value).def {
+                Def::Result { node, .. } => graph.node(*node).op.name(),
+                _ => "const",
+            };
+            let base = format!("{root}.{part}");
+            let mut name = base.clone();
+            let mut n = 1;
+            while self.taken_names.contains(name.as_str()) {
+                n += 1;
+                name = format!("{base}_{n}");
+            }
+            self.builder.name(value, &name);
+        }
+    }
+
+    fn finish(self) -> Result<Graph> {
+        let outputs = self.old.outputs().iter().map(|&v| self.get(v)).collect::<Result<Vec<_>>>()?;
+        Ok(self.builder.finish_unverified(&outputs))
+    }
+}
