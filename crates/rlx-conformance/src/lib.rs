@@ -1,1 +1,7 @@
 //! Cases that every backend must pass, and the filetest runner.
+
+pub mod equivalence;
+mod error;
+pub mod filetest;
+
+pub use error::{Error, Result};

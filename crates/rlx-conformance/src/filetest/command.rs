@@ -1,0 +1,136 @@
+//! The commands.
+
+use rlx_compile::passes::{PassContext, by_name};
+use rlx_compile::rewrite::{Numerics, PassReport};
+use rlx_compile::{AnyTarget, CompileOptions, CoreTarget, OpFacts, Support, Target, build_plan, run_passes};
+use rlx_ir::text::parse;
+use rlx_ir::{Graph, OpSet, Tensor, verify};
+
+use super::case::{Case, Keyword};
+use super::data::{check_results, run_data};
+use crate::equivalence::{interpret, same_meaning};
+use crate::{Error, Result};
+
+/// Runs the case's command; returns what it prints.
+pub(super) fn run(case: &Case) -> Result<String> {
+    match case.command.first().map(String::as_str) {
+        Some("parse") => print_twice(&graph(case)?),
+        Some("verify") => graph(case).map(|_| "ok\n".to_owned()),
+        Some("pass") => pass(case),
+        Some("pipeline") => pipeline(case),
+        Some("plan") => plan(case),
+        Some("run") => interpreted(case),
+        _ => rlx_ir::bail!(InvalidArgument, "unknown command {:?}", case.command.join(" ")),
+    }
+}
+
+fn graph(case: &Case) -> Result<Graph> {
+    Ok(parse(&case.text, &OpSet::builtin())?)
+}
+
+/// The text form, once it is sure that it parses to itself.
+fn print_twice(graph: &Graph) -> Result<String> {
+    let text = graph.to_string();
+    let again = parse(&text, &OpSet::builtin())
+        .map_err(|e| Error::from(e).context(format!("the output does not parse\n{text}")))?
+        .to_string();
+    if again != text {
+        rlx_ir::bail!(InvalidArgument, "the output parses to another graph:\n{text}\nthen\n{again}");
+    }
+    Ok(text)
+}
+
+/// Every op but those that are named.
+struct Without(Vec<String>);
+
+impl Target for Without {
+    fn supports(&self, facts: &OpFacts<'_>) -> Support {
+        if self.0.iter().any(|n| n == facts.op.name()) {
+            return Support::No(format!("there is no kernel for {}", facts.op.name()));
+        }
+        Support::Yes
+    }
+}
+
+fn target(case: &Case) -> Box<dyn Target> {
+    match case.option("without") {
+        Some(ops) => Box::new(Without(ops.split(',').map(str::to_owned).collect())),
+        None if case.has("core") => Box::new(CoreTarget),
+        None => Box::new(AnyTarget),
+    }
+}
+
+/// The loosest class of the rules that fired.
+fn numerics(reports: &[PassReport]) -> Numerics {
+    let rules = || reports.iter().flat_map(|r| by_name(r.pass)).flat_map(|p| p.rules);
+    let fired = reports.iter().flat_map(|r| &r.fired);
+    fired
+        .filter_map(|f| rules().find(|r| r.name == f.rule))
+        .map(|r| r.numerics)
+        .max()
+        .unwrap_or(Numerics::Exact)
+}
+
+/// What must hold after every pass; returns the printed graph and reports.
+fn checked(case: &Case, before: &Graph, after: &Graph, reports: &[PassReport]) -> Result<String> {
+    verify(after)?;
+    let mut text = print_twice(after)?;
+    let data = run_data(case, before)?;
+    same_meaning(before, after, &data, numerics(reports))
+        .map_err(|e| e.context(format!("the meaning changed\n{text}")))?;
+    reports.iter().for_each(|r| text.push_str(&r.to_string()));
+    Ok(text)
+}
+
+fn options(case: &Case) -> Result<CompileOptions> {
+    let mut options = CompileOptions { verify: true, ..CompileOptions::default() };
+    options.stop_after = case.option("stop_after").map(str::to_owned);
+    options.fuse = match case.option("fuse") {
+        None | Some("on") => true,
+        Some("off") => false,
+        Some(other) => rlx_ir::bail!(InvalidArgument, "fuse={other}: expected on or off"),
+    };
+    Ok(options)
+}
+
+fn pass(case: &Case) -> Result<String> {
+    case.check_options(&["without"])?;
+    let name = case.command.get(1).map_or("", String::as_str);
+    let Some(pass) = by_name(name) else { rlx_ir::bail!(InvalidArgument, "there is no pass {name:?}") };
+    let target = target(case);
+    let cx = PassContext { target: &*target };
+    let before = graph(case)?;
+    let (after, report) = (pass.run)(before.clone(), &cx)?;
+    let text = checked(case, &before, &after, &[report])?;
+    let (again, second) = (pass.run)(after.clone(), &cx)?;
+    if again != after || !second.fired.is_empty() {
+        rlx_ir::bail!(InvalidArgument, "a second run changes the graph\n{text}\nto\n{again}{second}");
+    }
+    Ok(text)
+}
+
+fn pipeline(case: &Case) -> Result<String> {
+    case.check_options(&["without", "fuse", "stop_after"])?;
+    let (target, options) = (target(case), options(case)?);
+    let before = graph(case)?;
+    let (after, reports) = run_passes(before.clone(), &*target, &options)?;
+    checked(case, &before, &after, &reports)
+}
+
+fn plan(case: &Case) -> Result<String> {
+    case.check_options(&["without"])?;
+    Ok(build_plan(&graph(case)?, &*target(case))?.to_string())
+}
+
+fn interpreted(case: &Case) -> Result<String> {
+    let graph = graph(case)?;
+    let mut data = run_data(case, &graph)?;
+    let outputs: Vec<Tensor> = interpret(&graph, &mut data)?.into_iter().map(|e| e.tensor).collect();
+    check_results(case, &outputs, &data)?;
+    if case.of(Keyword::Output).chain(case.of(Keyword::StateAfter)).next().is_none()
+        && case.directives.is_empty()
+    {
+        rlx_ir::bail!(InvalidArgument, "the case expects nothing");
+    }
+    Ok(outputs.iter().enumerate().map(|(i, t)| format!("{i}: {t:?}\n")).collect())
+}
