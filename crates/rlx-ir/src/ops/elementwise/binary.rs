@@ -168,3 +168,84 @@ impl Op for Binary {
         Cost::of_types(results[0].shape.elems(), operands, results)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::testing::{
+        eval_one, eval_refusal, floats, infer_one, ints, refusal, round_trip, try_eval,
+    };
+
+    fn by(kind: BinaryKind) -> Binary {
+        Binary { kind }
+    }
+
+    #[test]
+    fn operands_broadcast_and_dtypes_must_agree() {
+        assert_eq!(infer_one(&by(BinaryKind::Add), &["f16[N, 1]", "f16[4]"]), "f16[N, 4]");
+        assert_eq!(infer_one(&by(BinaryKind::Xor), &["bool[N]", "bool[]"]), "bool[N]");
+        assert!(refusal(&by(BinaryKind::Add), &["f32[N]", "f16[N]"]).starts_with("operand 1: expected f32"));
+        assert!(refusal(&by(BinaryKind::Add), &["bool[N]", "bool[N]"]).starts_with("operand 0"));
+        assert!(refusal(&by(BinaryKind::Pow), &["i32[N]", "i32[N]"]).starts_with("operand 0"));
+        assert!(refusal(&by(BinaryKind::And), &["f32[N]", "f32[N]"]).starts_with("operand 0"));
+        assert!(refusal(&by(BinaryKind::Add), &["f32[N]", "f32[M]"]).contains("do not broadcast"));
+    }
+
+    #[test]
+    fn floats_by_known_values() {
+        let (a, b) = (floats(DType::F32, &[2, 1], &[-7.0, 2.0]), floats(DType::F32, &[2], &[4.0, -2.0]));
+        let expected: [(BinaryKind, [f64; 4]); 8] = [
+            (BinaryKind::Add, [-3.0, -9.0, 6.0, 0.0]),
+            (BinaryKind::Sub, [-11.0, -5.0, -2.0, 4.0]),
+            (BinaryKind::Mul, [-28.0, 14.0, 8.0, -4.0]),
+            (BinaryKind::Div, [-1.75, 3.5, 0.5, -1.0]),
+            (BinaryKind::Rem, [-3.0, -1.0, 2.0, 0.0]),
+            (BinaryKind::Pow, [2401.0, f64::from(1f32 / 49.0), 16.0, 0.25]),
+            (BinaryKind::Max, [4.0, -2.0, 4.0, 2.0]),
+            (BinaryKind::Min, [-7.0, -7.0, 2.0, -2.0]),
+        ];
+        for (kind, values) in expected {
+            let got = eval_one(by(kind), &[a.clone(), b.clone()]).to_f64().unwrap();
+            assert_eq!(got, values, "{kind:?}");
+        }
+        let nan = floats(DType::F32, &[1], &[f64::NAN]);
+        for kind in [BinaryKind::Max, BinaryKind::Min] {
+            for operands in [[nan.clone(), b.clone()], [b.clone(), nan.clone()]] {
+                assert!(eval_one(by(kind), &operands).to_f64().unwrap().iter().all(|v| v.is_nan()));
+            }
+        }
+        let x = floats(DType::F32, &[1], &[3.0]);
+        let out = &try_eval(by(BinaryKind::Sub), &[x.clone(), x]).unwrap()[0];
+        assert_eq!((out.exact.clone(), out.abs_terms.clone()), (Some(vec![0.0]), Some(vec![6.0])));
+    }
+
+    #[test]
+    fn integers_are_exact_and_wrap() {
+        let at = |kind, a, b| {
+            let operands = [ints(DType::I64, &[1], &[a]), ints(DType::I64, &[1], &[b])];
+            eval_one(by(kind), &operands).to_i64().unwrap()[0]
+        };
+        assert_eq!(at(BinaryKind::Add, i64::MAX, 1), i64::MIN);
+        assert_eq!(at(BinaryKind::Sub, (1 << 53) + 1, 1), 1 << 53);
+        assert_eq!(at(BinaryKind::Div, -7, 2), -3);
+        assert_eq!(at(BinaryKind::Rem, -7, 2), -1);
+        assert_eq!(at(BinaryKind::Div, i64::MIN, -1), i64::MIN);
+        assert_eq!(
+            (at(BinaryKind::And, 12, 10), at(BinaryKind::Or, 12, 10), at(BinaryKind::Xor, 12, 10)),
+            (8, 14, 6)
+        );
+        for kind in [BinaryKind::Div, BinaryKind::Rem] {
+            let operands = [ints(DType::I8, &[1], &[1]), ints(DType::I8, &[1], &[0])];
+            assert!(eval_refusal(by(kind), &operands).contains("division by zero"));
+        }
+    }
+
+    #[test]
+    fn the_text_form_round_trips() {
+        for kind in BinaryKind::ALL {
+            let types =
+                if *kind == BinaryKind::Pow { ["f32[N, 2]", "f32[]"] } else { ["i32[N, 2]", "i32[]"] };
+            assert_eq!(round_trip(by(*kind), &types), format!("{} %x0, %x1", kind.name()));
+        }
+    }
+}

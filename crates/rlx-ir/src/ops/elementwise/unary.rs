@@ -1,7 +1,7 @@
 //! `neg`, `abs`, `exp`, ...: functions of one element.
 //!
 //! Shapes: `[...] -> [...]`. Dtypes: as each function says; the result has the operand's dtype.
-//! Numerics: the function in f64, rounded once.
+//! Numerics: the function in f64, rounded once; integers are exact and wrap.
 
 use std::sync::Arc;
 
@@ -130,6 +130,8 @@ impl Op for Unary {
         let apply = |x: i64| match self.kind {
             UnaryKind::Neg => x.wrapping_neg(),
             UnaryKind::Abs => x.wrapping_abs(),
+            UnaryKind::Sign => x.signum(),
+            UnaryKind::Relu => x.max(0),
             _ => self.kind.apply(x as f64) as i64,
         };
         let values: Vec<i64> = values.into_iter().map(apply).collect();
@@ -138,5 +140,67 @@ impl Op for Unary {
 
     fn cost(&self, operands: &[Type], results: &[Type]) -> Cost {
         Cost::of_types(results[0].shape.elems(), operands, results)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::testing::{eval_one, floats, infer_one, ints, refusal, round_trip};
+
+    fn at(kind: UnaryKind, x: &Tensor) -> Tensor {
+        eval_one(Unary { kind }, std::slice::from_ref(x))
+    }
+
+    #[test]
+    fn each_function_by_known_values() {
+        let known: [(UnaryKind, f64, f64); 17] = [
+            (UnaryKind::Neg, 1.5, -1.5),
+            (UnaryKind::Abs, -1.5, 1.5),
+            (UnaryKind::Sign, -7.0, -1.0),
+            (UnaryKind::Exp, 1.0, std::f64::consts::E),
+            (UnaryKind::Log, 2.0, std::f64::consts::LN_2),
+            (UnaryKind::Sqrt, 2.0, std::f64::consts::SQRT_2),
+            (UnaryKind::Rsqrt, 4.0, 0.5),
+            (UnaryKind::Recip, 8.0, 0.125),
+            (UnaryKind::Sin, std::f64::consts::FRAC_PI_6, 0.5),
+            (UnaryKind::Cos, std::f64::consts::FRAC_PI_3, 0.5),
+            (UnaryKind::Tanh, 0.549_306_144_334_054_8, 0.5),
+            (UnaryKind::Erf, 0.476_936_276_204_469_9, 0.5),
+            (UnaryKind::Sigmoid, -1.098_612_288_668_109_8, 0.25),
+            (UnaryKind::Relu, -3.0, 0.0),
+            (UnaryKind::Floor, -1.5, -2.0),
+            (UnaryKind::Ceil, -1.5, -1.0),
+            (UnaryKind::Round, 2.5, 2.0),
+        ];
+        assert_eq!(known.len() + 1, UnaryKind::ALL.len(), "`not` has a test of its own");
+        for (kind, x, y) in known {
+            let got = at(kind, &floats(DType::F64, &[1], &[x])).to_f64().unwrap()[0];
+            assert!((got - y).abs() <= 1e-15 * y.abs().max(1.0), "{kind:?}: {got} {y}");
+            let nan = at(kind, &floats(DType::F32, &[1], &[f64::NAN])).to_f64().unwrap()[0];
+            assert!(nan.is_nan(), "{kind:?}");
+            assert_eq!(round_trip(Unary { kind }, &["f32[N]"]), format!("{} %x0", kind.name()));
+        }
+        assert_eq!(at(UnaryKind::Not, &ints(DType::Bool, &[2], &[0, 1])).to_i64().unwrap(), [1, 0]);
+    }
+
+    #[test]
+    fn large_integers_are_exact_and_wrap() {
+        let x = ints(DType::I64, &[3], &[i64::MAX, -((1 << 53) + 1), i64::MIN]);
+        let big = (1 << 53) + 1;
+        assert_eq!(at(UnaryKind::Relu, &x).to_i64().unwrap(), [i64::MAX, 0, 0]);
+        assert_eq!(at(UnaryKind::Sign, &x).to_i64().unwrap(), [1, -1, -1]);
+        assert_eq!(at(UnaryKind::Abs, &x).to_i64().unwrap(), [i64::MAX, big, i64::MIN]);
+        assert_eq!(at(UnaryKind::Neg, &x).to_i64().unwrap(), [-i64::MAX, big, i64::MIN]);
+    }
+
+    #[test]
+    fn dtypes_that_do_not_fit_are_refused() {
+        assert_eq!(infer_one(&Unary { kind: UnaryKind::Neg }, &["i8[N]"]), "i8[N]");
+        for (kind, ty) in [(UnaryKind::Exp, "i32[N]"), (UnaryKind::Neg, "bool[N]"), (UnaryKind::Not, "i8[N]")]
+        {
+            assert!(refusal(&Unary { kind }, &[ty]).starts_with("operand 0"), "{kind:?}");
+        }
+        assert!(refusal(&Unary { kind: UnaryKind::Relu }, &["q8_0[32]"]).starts_with("operand 0"));
     }
 }
