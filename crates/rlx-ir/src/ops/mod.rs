@@ -1,4 +1,4 @@
-//! The built-in ops: one op, one file. [`TABLE`] lists each once.
+//! The built-in ops: one op, one file; a table lists each once.
 //!
 //! Every file holds the attribute struct, its doc (shapes, dtypes, numerics), shape and dtype rule, cost, reference
 //! evaluation, decomposition, text form and the builder method.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::attrs::{AttrReader, Attrs};
 use crate::builder::{Builder, Value, check_type};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::op::{EvalContext, Evaluated, Op, OpDef, OpRef, Tier, check_arity, operand_error};
 use crate::types::{Shape, Type};
 use crate::view::View;
@@ -38,6 +38,9 @@ impl Op for Reshape {
     fn infer(&self, operands: &[Type]) -> Result<Vec<Type>> {
         check_arity(operands, 1..=1)?;
         let x = &operands[0];
+        if let Some(dim) = self.shape.dims().iter().find(|d| d.as_const().is_some_and(|v| v < 0)) {
+            crate::bail!(InvalidArgument, "size {dim} is negative");
+        }
         let (from, to) = (x.shape.elems(), self.shape.elems());
         if from != to {
             let expected = format!("{to} elements to fill {}", self.shape);
@@ -88,6 +91,7 @@ mod tests {
         assert_eq!(infer_one(&to(Shape::scalar()), &["bool[1, 1]"]), "bool[]");
         let message = refusal(&to([n, 5.into()]), &["f32[N, 4]"]);
         assert!(message.contains("operand 0") && message.contains("4 * N elements"), "{message}");
+        assert!(refusal(&to([-2, -2]), &["f32[4]"]).contains("size -2 is negative"));
         assert!(refusal(&to(["M"]), &["f32[N]"]).contains("operand 0"));
     }
 
