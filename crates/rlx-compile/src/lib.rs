@@ -12,4 +12,5 @@ mod target;
 pub use error::{Error, Result};
 pub use pipeline::{CompileOptions, STAGES, Stage, When, run_passes};
 pub use plan::{Plan, build_plan};
+pub use rewrite::PassReport;
 pub use target::{AnyTarget, CoreTarget, Layout, OpFacts, OperandFacts, Role, Support, Target};

@@ -16,6 +16,9 @@ pub trait Executable: Send + Sync {
     /// The strategy that it was built under.
     fn strategy(&self) -> Strategy;
 
+    /// The name of the kernel behind each step, in the plan's order.
+    fn kernels(&self) -> Vec<String>;
+
     /// Makes a context: arena, input buffers and states. `state_sizes` binds the symbols in the shapes of states; they
     /// keep these sizes for the context's life.
     ///

@@ -1,1 +1,105 @@
-//! RLX: compile a model once, run it on any device.
+//! RLX: compile a model once, run it on any device, on the path that was measured to be fastest.
+//!
+//! This crate is the facade: it finds the backends that its features name, and re-exports what programs need.
+//!
+//! - The graph level, [`Builder`](ir::Builder) and [`Session`](runtime::Session): build or parse a graph, compile it, bind
+//!   sizes, run it.
+//!
+//! ```
+//! use rlx::prelude::*;
+//!
+//! let runtime = Runtime::detect()?;
+//! let mut b = Builder::new("double");
+//! let n = b.symbol("N", 1024);
+//! let x = b.input("x", DType::F32, [n])?;
+//! let y = b.add(x, x)?;
+//! let graph = b.finish(&[y])?;
+//!
+//! let session = Session::compile(&runtime, &graph, &NoWeights, &SessionOptions::default())?;
+//! let mut context = session.context(&[])?;
+//! context.bind(&[("N", 3)])?;
+//! context.input::<f32>("x")?.copy_from_slice(&[1.0, 2.0, 3.0]);
+//! context.run()?;
+//! assert_eq!(context.output::<f32>(0)?, [2.0, 4.0, 6.0]);
+//! # Ok::<(), rlx::Error>(())
+//! ```
+//!
+//! Features: `cpu` (default) is the CPU backend.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+pub use rlx_compile as compile;
+#[cfg(feature = "cpu")]
+pub use rlx_cpu as cpu;
+pub use rlx_gguf as gguf;
+pub use rlx_ir as ir;
+pub use rlx_runtime as runtime;
+
+use rlx_ir::env::Settings;
+use rlx_runtime::Backend;
+
+#[cfg(feature = "cpu")]
+rlx_ir::define_error!(
+    Error,
+    from: [rlx_ir::Error, rlx_compile::Error, rlx_gguf::Error, rlx_runtime::Error, rlx_cpu::Error]
+);
+#[cfg(not(feature = "cpu"))]
+rlx_ir::define_error!(
+    Error,
+    from: [rlx_ir::Error, rlx_compile::Error, rlx_gguf::Error, rlx_runtime::Error]
+);
+
+/// Finding the backends that are here.
+pub trait Detect: Sized {
+    /// A runtime over every backend that this build has and this machine can run, with settings from the environment.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where a variable's value does not fit; `Device` where a backend that is there cannot start.
+    fn detect() -> Result<Self>;
+
+    /// The same with these settings.
+    ///
+    /// # Errors
+    /// `Device` where a backend that is there cannot start.
+    fn detect_with(settings: Settings) -> Result<Self>;
+}
+
+impl Detect for rlx_runtime::Runtime {
+    fn detect() -> Result<Self> {
+        Self::detect_with(rlx_runtime::settings_from_env()?)
+    }
+
+    fn detect_with(settings: Settings) -> Result<Self> {
+        let backends: Vec<Arc<dyn Backend>> = vec![
+            #[cfg(feature = "cpu")]
+            Arc::new(rlx_cpu::CpuBackend::new(NonZeroUsize::new(settings.count("RLX_THREADS")))?),
+        ];
+        Ok(Self::new(backends, settings))
+    }
+}
+
+/// Why a backend is or is not here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackendStatus {
+    /// The backend's name.
+    pub name: &'static str,
+    /// Why it is not here; `None` where it is.
+    pub missing: Option<&'static str>,
+}
+
+/// Every backend that RLX knows of, here or not.
+pub fn backend_statuses() -> Vec<BackendStatus> {
+    let cpu = if cfg!(feature = "cpu") { None } else { Some("built without the feature `cpu`") };
+    vec![BackendStatus { name: "cpu", missing: cpu }]
+}
+
+/// What most programs need.
+pub mod prelude {
+    pub use crate::Detect;
+    pub use rlx_compile::CompileOptions;
+    pub use rlx_ir::env::Settings;
+    pub use rlx_ir::{Builder, DType, ErrorKind, Graph, OpSet, Shape, Tensor, Value};
+    pub use rlx_runtime::weights::{MemoryWeights, NoWeights};
+    pub use rlx_runtime::{RunContext, Runtime, Session, SessionOptions};
+}

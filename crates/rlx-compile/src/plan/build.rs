@@ -140,7 +140,7 @@ impl<'a> PlanBuilder<'a> {
         BufferId(u32::try_from(self.drafts.len() - 1).unwrap_or(u32::MAX))
     }
 
-    fn operand(&mut self, buffer: BufferId, view: &View, ty: &Type) -> Operand {
+    fn operand(&mut self, buffer: BufferId, view: &View, ty: &Type, role: Role) -> Operand {
         let mut ids = |dims: &[Dim]| dims.iter().map(|d| self.sizes.intern(d)).collect::<Vec<SizeId>>();
         let (shape, strides) = (ids(&view.shape), ids(&view.strides));
         Operand {
@@ -150,6 +150,7 @@ impl<'a> PlanBuilder<'a> {
             strides,
             offset: self.sizes.intern(&view.offset),
             dense: view.is_dense(),
+            role,
         }
     }
 
@@ -218,9 +219,9 @@ impl<'a> PlanBuilder<'a> {
     }
 
     fn copy(&mut self, buffer: BufferId, view: &View, ty: &Type, scope: &Arc<str>) -> Operand {
-        let from = self.operand(buffer, view, ty);
+        let from = self.operand(buffer, view, ty, Role::Activation);
         let target = self.draft(None, ty);
-        let to = self.operand(target, &View::dense(&ty.shape), ty);
+        let to = self.operand(target, &View::dense(&ty.shape), ty, Role::Activation);
         self.steps.push(Step {
             action: Action::Copy,
             operands: vec![from],
@@ -271,12 +272,15 @@ impl<'a> PlanBuilder<'a> {
                     let op_facts = self.facts(node, &facts, &result_types);
                     let layout = self.target.weight_layout(&op_facts, position);
                     let buffer = self.prepared(expr, layout, &ty);
-                    self.operand(buffer, &View::dense(&ty.shape), &ty)
+                    self.operand(buffer, &View::dense(&ty.shape), &ty, Role::Weight)
                 }
                 Some(Place::Buffer(buffer, view)) if copy_strided && !view.is_dense() => {
                     self.copy(buffer, &view, &ty, &node.scope)
                 }
-                Some(Place::Buffer(buffer, view)) => self.operand(buffer, &view, &ty),
+                Some(Place::Buffer(buffer, view)) => {
+                    let role = self.roles[value.index()];
+                    self.operand(buffer, &view, &ty, role)
+                }
                 None => rlx_ir::bail!(Bug, "{}: an operand has no place", node.op.name()),
             };
             operands.push(operand);
@@ -337,7 +341,8 @@ impl<'a> PlanBuilder<'a> {
             };
             let buffer = reused.unwrap_or_else(|| self.draft(None, ty));
             let view = View::dense(&ty.shape);
-            results.push(self.operand(buffer, &view, ty));
+            let role = self.roles[value.index()];
+            results.push(self.operand(buffer, &view, ty, role));
             self.places[value.index()] = Some(Place::Buffer(buffer, view));
         }
         results
@@ -373,12 +378,15 @@ impl<'a> PlanBuilder<'a> {
             let operand = match self.places[value.index()].clone() {
                 Some(Place::Weight(expr)) => {
                     let buffer = self.prepared(expr, Layout::ROWS, &ty);
-                    self.operand(buffer, &View::dense(&ty.shape), &ty)
+                    self.operand(buffer, &View::dense(&ty.shape), &ty, Role::Weight)
                 }
                 Some(Place::Buffer(buffer, view)) if !view.is_dense() => {
                     self.copy(buffer, &view, &ty, &"".into())
                 }
-                Some(Place::Buffer(buffer, view)) => self.operand(buffer, &view, &ty),
+                Some(Place::Buffer(buffer, view)) => {
+                    let role = self.roles[value.index()];
+                    self.operand(buffer, &view, &ty, role)
+                }
                 None => rlx_ir::bail!(Bug, "output %{} has no place", self.graph.value(value).name),
             };
             outputs.push(operand);

@@ -18,6 +18,8 @@ use rlx_ir::op::Cost;
 use rlx_ir::{OpRef, Symbols, Type};
 use std::sync::Arc;
 
+use crate::target::{OperandFacts, Role};
+
 pub use build::build_plan;
 pub use memory::{ArenaLayout, Lifetime, Placement, lay_out};
 pub use prepare::{PreparedWeight, WeightExpr};
@@ -112,6 +114,8 @@ pub struct Operand {
     pub offset: SizeId,
     /// Whether the elements are dense and row-major from `offset` on.
     pub dense: bool,
+    /// Where its values come from.
+    pub role: Role,
 }
 
 /// What a step does.
@@ -154,5 +158,16 @@ impl Plan {
     /// The buffer `id`.
     pub fn buffer(&self, id: BufferId) -> &Buffer {
         &self.buffers[id.index()]
+    }
+
+    /// What a backend was told about the operands of `step` when it said that it supports it.
+    pub fn operand_facts(&self, step: &Step) -> Vec<OperandFacts> {
+        let strides = |o: &Operand| o.strides.iter().map(|&s| self.sizes.dim(s).clone()).collect();
+        let facts = |o: &Operand| OperandFacts {
+            ty: o.ty.clone(),
+            role: o.role,
+            strides: (!o.dense).then(|| strides(o)),
+        };
+        step.operands.iter().map(facts).collect()
     }
 }

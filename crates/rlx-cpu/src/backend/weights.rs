@@ -1,0 +1,113 @@
+//! Preparing weights.
+//!
+//! Layout `rows` is dense row-major: a mapped file that holds the wanted dtype is used in place, without a copy. Layout
+//! `packed` is the panels of the matrix kernels: rows are read panel by panel, and the source's pages are given back.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytemuck::Zeroable;
+use rlx_compile::Layout;
+use rlx_ir::bail;
+use rlx_runtime::DeviceWeight;
+use rlx_runtime::weights::{RowSource, WeightBytes};
+
+use super::Machine;
+use crate::error::{Error, Result};
+use crate::kernels::matmul::{Arrangement, Line, Packed, PackedShape};
+use crate::pool::chunks;
+
+/// Bytes of packed panels that are filled at a time.
+const READ_BYTES: usize = 1 << 20;
+
+/// The layout of weights that matrix products take.
+pub(crate) const PACKED: Layout = Layout(Cow::Borrowed("packed"));
+
+/// A weight as thunks use it.
+#[derive(Debug)]
+pub(crate) enum CpuWeight {
+    /// Dense row-major bytes.
+    Rows(WeightBytes),
+    /// Panels.
+    Packed(PackedWeight),
+}
+
+/// Panels and their shape.
+#[derive(Debug)]
+pub(crate) struct PackedWeight {
+    shape: PackedShape,
+    lines: Vec<Line>,
+}
+
+impl PackedWeight {
+    /// The panels, as kernels take them.
+    pub(crate) fn view(&self) -> Result<Packed<'_>> {
+        Packed::new(self.shape, &bytemuck::cast_slice(&self.lines)[..self.shape.bytes()])
+    }
+}
+
+impl CpuWeight {
+    /// The bytes of rows.
+    pub(crate) fn rows(&self) -> Option<&[u8]> {
+        match self {
+            Self::Rows(bytes) => Some(bytes),
+            Self::Packed(_) => None,
+        }
+    }
+}
+
+/// Brings a weight into `layout`.
+pub(crate) fn prepare(machine: &Machine, layout: &Layout, rows: &mut dyn RowSource) -> Result<DeviceWeight> {
+    let ty = rows.ty().clone();
+    let (weight, resident) = if *layout == Layout::ROWS {
+        let align = if ty.dtype.is_block() { 1 } else { ty.dtype.block_bytes() };
+        let bytes = match rows.whole().filter(|b| b.is_aligned(align)) {
+            Some(bytes) => bytes,
+            None => {
+                let mut bytes = vec![0u8; ty.bytes()?];
+                let count = rows.rows();
+                rows.read(0..count, &mut bytes)?;
+                WeightBytes::owned(&bytes)
+            }
+        };
+        let resident = bytes.resident_bytes();
+        (CpuWeight::Rows(bytes), resident)
+    } else if *layout == PACKED {
+        let [n, k] = ty.shape[..] else { bail!(Bug, "packed weights are matrices, not {ty}") };
+        let shape = PackedShape::new(ty.dtype, n, k, Arrangement::Plain)?;
+        let resident = shape.bytes() as u64;
+        (CpuWeight::Packed(pack(machine, shape, rows)?), resident)
+    } else {
+        bail!(Bug, "the CPU backend has no layout {layout}");
+    };
+    Ok(DeviceWeight::new(ty, layout.clone(), resident, Arc::new(weight)))
+}
+
+fn pack(machine: &Machine, shape: PackedShape, rows: &mut dyn RowSource) -> Result<PackedWeight> {
+    let mut lines = vec![Line::zeroed(); shape.bytes().div_ceil(size_of::<Line>())];
+    let bytes = &mut bytemuck::cast_slice_mut::<Line, u8>(&mut lines)[..shape.bytes()];
+    let row_bytes = rows.row_bytes()?;
+    // Some panels are read at a time, then packed by all threads: the piece of the source stays in cache.
+    let group = (READ_BYTES / (shape.panel_bytes().max(1))).clamp(1, 256);
+    let mut raw = Vec::new();
+    for (i, out) in bytes.chunks_mut((group * shape.panel_bytes()).max(1)).enumerate() {
+        let first = i * group;
+        let count = out.len() / shape.panel_bytes().max(1);
+        let span = shape.panel_rows(first).start..shape.panel_rows(first + count - 1).end;
+        raw.resize(span.len() * row_bytes, 0);
+        rows.read(span.clone(), &mut raw)?;
+        let raw = &raw;
+        let failed = Mutex::new(None);
+        chunks(&machine.pool, out, shape.panel_bytes(), |index, panel| {
+            let own = shape.panel_rows(first + index);
+            let source = &raw[(own.start - span.start) * row_bytes..(own.end - span.start) * row_bytes];
+            if let Err(e) = shape.pack_panel(first + index, source, panel) {
+                *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
+            }
+        })?;
+        if let Some(e) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(e);
+        }
+    }
+    Ok(PackedWeight { shape, lines })
+}

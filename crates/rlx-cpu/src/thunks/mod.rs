@@ -1,0 +1,109 @@
+//! Thunks: one prepared call per step. A thunk knows what the plan fixed (dtypes, attributes) and reads sizes from the
+//! binding; the kernels know nothing of plans.
+
+pub(crate) mod copy;
+pub(crate) mod linear;
+pub(crate) mod matmul;
+pub(crate) mod reference;
+
+use std::fmt::Debug;
+
+use bytemuck::Pod;
+use rlx_compile::plan::{Operand, Sizes, Step};
+use rlx_ir::bail;
+
+use crate::backend::launch::Read;
+use crate::backend::support::Entry;
+use crate::backend::weights::CpuWeight;
+use crate::error::{Error, Result};
+use crate::kernels::Cpu;
+use crate::kernels::matmul::Packed;
+
+/// The ops that have kernels.
+pub(crate) static ENTRIES: &[&Entry] = &[&linear::LINEAR, &matmul::MATMUL];
+
+/// A step, ready to run.
+pub(crate) trait Thunk: Debug + Send + Sync {
+    /// The kernel's name, for people.
+    fn kernel(&self) -> &str;
+
+    /// Runs the step.
+    fn run(&self, call: &mut StepCall<'_>) -> Result<()>;
+}
+
+/// One call of a thunk: sizes and slices.
+#[derive(Debug)]
+pub(crate) struct StepCall<'a> {
+    pub(crate) cpu: Cpu<'a>,
+    pub(crate) sizes: &'a Sizes,
+    pub(crate) step: &'a Step,
+    pub(crate) reads: Vec<Read<'a>>,
+    pub(crate) writes: Vec<&'a mut [u8]>,
+}
+
+impl<'a> StepCall<'a> {
+    /// The sizes of operand `index`.
+    pub(crate) fn shape(&self, index: usize) -> Vec<usize> {
+        self.sizes_of(&self.step.operands[index])
+    }
+
+    /// The sizes of result `index`.
+    pub(crate) fn result_shape(&self, index: usize) -> Vec<usize> {
+        self.sizes_of(&self.step.results[index])
+    }
+
+    fn sizes_of(&self, operand: &Operand) -> Vec<usize> {
+        operand.shape.iter().map(|&s| self.sizes.get(s)).collect()
+    }
+
+    /// The strides of operand `index`, in elements.
+    pub(crate) fn strides(&self, index: usize) -> Vec<usize> {
+        self.step.operands[index].strides.iter().map(|&s| self.sizes.get(s)).collect()
+    }
+
+    /// Whether operand `index` has been taken over by the first result.
+    pub(crate) fn is_in_place(&self, index: usize) -> bool {
+        matches!(self.reads[index], Read::InPlace)
+    }
+
+    /// The bytes of operand `index`, from its first element to its last.
+    pub(crate) fn bytes(&self, index: usize) -> Result<&'a [u8]> {
+        match self.reads[index] {
+            Read::Bytes(bytes) => Ok(bytes),
+            Read::Weight(CpuWeight::Rows(bytes)) => Ok(bytes),
+            Read::Weight(CpuWeight::Packed(_)) => {
+                bail!(Bug, "operand {index} is packed, but the kernel wants rows")
+            }
+            Read::InPlace => bail!(Bug, "operand {index} is in place, but the kernel does not expect that"),
+        }
+    }
+
+    /// The elements of operand `index`.
+    pub(crate) fn read<T: Pod>(&self, index: usize) -> Result<&'a [T]> {
+        match bytemuck::try_cast_slice(self.bytes(index)?) {
+            Ok(values) => Ok(values),
+            Err(e) => bail!(Bug, "operand {index}: {e}"),
+        }
+    }
+
+    /// The panels of operand `index`.
+    pub(crate) fn packed(&self, index: usize) -> Result<Packed<'a>> {
+        match self.reads[index] {
+            Read::Weight(CpuWeight::Packed(weight)) => weight.view(),
+            _ => bail!(Bug, "operand {index} is not packed"),
+        }
+    }
+
+    /// The bytes of result `index`. They can be taken once.
+    pub(crate) fn write_bytes(&mut self, index: usize) -> &'a mut [u8] {
+        std::mem::take(&mut self.writes[index])
+    }
+
+    /// The elements of result `index`. They can be taken once.
+    pub(crate) fn write<T: Pod>(&mut self, index: usize) -> Result<&'a mut [T]> {
+        match bytemuck::try_cast_slice_mut(self.write_bytes(index)) {
+            Ok(values) => Ok(values),
+            Err(e) => bail!(Bug, "result {index}: {e}"),
+        }
+    }
+}

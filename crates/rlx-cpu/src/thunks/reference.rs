@@ -1,0 +1,51 @@
+//! Any op through its reference evaluation: what runs a core op on dtypes that no kernel is tuned for, and a user's op
+//! that has no kernel. Slow, and right by definition.
+
+use rlx_ir::op::EvalContext;
+use rlx_ir::{Bindings, OpRef, Tensor, TensorType, bail};
+
+use super::{StepCall, Thunk};
+use crate::backend::launch::Read;
+use crate::error::{Error, Result};
+
+/// The reference evaluation of an op.
+#[derive(Debug)]
+pub(crate) struct Reference {
+    pub(crate) op: OpRef,
+}
+
+impl Thunk for Reference {
+    fn kernel(&self) -> &str {
+        "reference"
+    }
+
+    fn run(&self, call: &mut StepCall<'_>) -> Result<()> {
+        let mut tensors = Vec::with_capacity(call.reads.len());
+        for index in 0..call.reads.len() {
+            let ty = TensorType::new(call.step.operands[index].ty.dtype, call.shape(index));
+            // A written state keeps its memory: the reference reads a copy.
+            let bytes = match call.reads[index] {
+                Read::InPlace => call.writes[0].to_vec(),
+                _ => call.bytes(index)?.to_vec(),
+            };
+            tensors.push(Tensor::from_bytes(ty, bytes)?);
+        }
+        let operands: Vec<&Tensor> = tensors.iter().collect();
+        let results: Vec<TensorType> = (0..call.writes.len())
+            .map(|i| TensorType::new(call.step.results[i].ty.dtype, call.result_shape(i)))
+            .collect();
+        let cx = EvalContext { operands: &operands, results: &results, bindings: &Bindings::new() };
+        let outs = self.op.eval(&cx)?;
+        if outs.len() != results.len() {
+            bail!(Bug, "{} evaluated to {} results, not {}", self.op.name(), outs.len(), results.len());
+        }
+        for (index, out) in outs.iter().enumerate() {
+            let memory = call.write_bytes(index);
+            if memory.len() != out.tensor.bytes().len() {
+                bail!(Bug, "{} evaluated to {}, not {}", self.op.name(), out.tensor.ty(), results[index]);
+            }
+            memory.copy_from_slice(out.tensor.bytes());
+        }
+        Ok(())
+    }
+}

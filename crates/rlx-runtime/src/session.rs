@@ -1,0 +1,362 @@
+//! Sessions: a graph compiled for a device, and contexts to run it in with typed inputs and outputs.
+
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use rlx_compile::{CompileOptions, PassReport, Plan, build_plan, run_passes};
+use rlx_ir::{Bindings, DType, Graph, Tick};
+
+use crate::backend::{Backend, DeviceWeight, Strategy};
+use crate::error::{Error, Result};
+use crate::executable::{Context, Executable, MemoryUse, Timing};
+use crate::runtime::Runtime;
+use crate::weights::{LoadProgress, WeightSource};
+
+/// How a graph is compiled.
+pub struct SessionOptions<'a> {
+    /// The device: `auto`, `cpu`, ...; `None` takes the runtime's setting.
+    pub device: Option<&'a str>,
+    /// The strategy; `None` takes the runtime's setting, and there `auto` the backend's first.
+    pub strategy: Option<Strategy>,
+    /// Passes and precision.
+    pub compile: CompileOptions,
+    /// Called while weights load.
+    pub progress: &'a LoadProgress<'a>,
+}
+
+impl Default for SessionOptions<'_> {
+    fn default() -> Self {
+        Self { device: None, strategy: None, compile: CompileOptions::default(), progress: &|_, _| {} }
+    }
+}
+
+impl std::fmt::Debug for SessionOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionOptions")
+            .field("device", &self.device)
+            .field("strategy", &self.strategy)
+            .field("compile", &self.compile)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What compiling took, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompileStats {
+    /// Passes over the graph.
+    pub passes_ns: u64,
+    /// The plan with its memory layout.
+    pub plan_ns: u64,
+    /// Reading and preparing weights.
+    pub prepare_ns: u64,
+    /// The backend's executable.
+    pub build_ns: u64,
+}
+
+impl CompileStats {
+    /// Compilation without weight preparation.
+    pub fn compile_ns(&self) -> u64 {
+        self.passes_ns + self.plan_ns + self.build_ns
+    }
+}
+
+/// A graph compiled for a device. Cheap to clone; clones share the executable.
+#[derive(Clone)]
+pub struct Session {
+    backend: Arc<dyn Backend>,
+    executable: Arc<dyn Executable>,
+    reports: Arc<Vec<PassReport>>,
+    stats: CompileStats,
+    weight_bytes: u64,
+}
+
+impl Session {
+    /// Compiles `graph`, whose weights come from `source`.
+    ///
+    /// # Errors
+    /// Errors of the passes, the plan, the weights and the backend; `UnsupportedOnDevice` where the device or the
+    /// strategy is not there.
+    pub fn compile(
+        runtime: &Runtime,
+        graph: &Graph,
+        source: &dyn WeightSource,
+        options: &SessionOptions<'_>,
+    ) -> Result<Self> {
+        let settings = runtime.settings();
+        let backend = runtime.backend(options.device.unwrap_or(settings.text("RLX_DEVICE")))?.clone();
+        let strategy = choose_strategy(&*backend, options.strategy, settings.text("RLX_STRATEGY"))?;
+        let mut stats = CompileStats::default();
+        let tick = Tick::now();
+        let (graph, reports) = run_passes(graph.clone(), &*backend, &options.compile)?;
+        stats.passes_ns = tick.elapsed_ns();
+        let tick = Tick::now();
+        let plan = Arc::new(build_plan(&graph, &*backend)?);
+        stats.plan_ns = tick.elapsed_ns();
+        let tick = Tick::now();
+        let weights = runtime.store().prepare(&plan, &*backend, source, options.progress)?;
+        stats.prepare_ns = tick.elapsed_ns();
+        let weight_bytes = weights.iter().map(|w: &Arc<DeviceWeight>| w.resident_bytes()).sum();
+        let tick = Tick::now();
+        let executable = backend.build(plan, weights, strategy)?;
+        stats.build_ns = tick.elapsed_ns();
+        tracing::debug!(
+            graph = graph.name(),
+            nodes = graph.nodes().len(),
+            passes_us = stats.passes_ns / 1000,
+            plan_us = stats.plan_ns / 1000,
+            prepare_us = stats.prepare_ns / 1000,
+            build_us = stats.build_ns / 1000,
+            "compiled"
+        );
+        Ok(Self { backend, executable, reports: Arc::new(reports), stats, weight_bytes })
+    }
+
+    /// The backend that runs it.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Arc<Plan> {
+        self.executable.plan()
+    }
+
+    /// The strategy.
+    pub fn strategy(&self) -> Strategy {
+        self.executable.strategy()
+    }
+
+    /// What each pass did, and which rules nearly fired.
+    pub fn reports(&self) -> &[PassReport] {
+        &self.reports
+    }
+
+    /// What compiling took.
+    pub fn stats(&self) -> CompileStats {
+        self.stats
+    }
+
+    /// Bytes that were allocated for prepared weights; weights that are used in place from a mapped file count 0.
+    pub fn weight_bytes(&self) -> u64 {
+        self.weight_bytes
+    }
+
+    /// Makes a context to run in. `state_sizes` binds the symbols in the shapes of states.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where a state's symbol is not bound; `Device` where memory cannot be had.
+    pub fn context(&self, state_sizes: &[(&str, usize)]) -> Result<RunContext> {
+        let state_sizes = bindings(state_sizes)?;
+        let inner = self.executable.context(&state_sizes)?;
+        Ok(RunContext { inner, state_sizes, bound: Bindings::new() })
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("backend", &self.backend.name())
+            .field("graph", &self.plan().name)
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
+    }
+}
+
+fn choose_strategy(backend: &dyn Backend, asked: Option<Strategy>, setting: &str) -> Result<Strategy> {
+    let have = backend.strategies();
+    let name: &str = match asked {
+        Some(strategy) => strategy.name(),
+        None => setting,
+    };
+    let found = have.iter().copied().find(|s| name == "auto" || s.name() == name);
+    match found {
+        Some(strategy) => Ok(strategy),
+        None => {
+            let names: Vec<&str> = have.iter().map(|s| s.name()).collect();
+            rlx_ir::bail!(
+                UnsupportedOnDevice,
+                "device {} has no strategy {name}; it has {}",
+                backend.name(),
+                names.join(", ")
+            )
+        }
+    }
+}
+
+fn bindings(sizes: &[(&str, usize)]) -> Result<Bindings> {
+    let mut out = Bindings::new();
+    for (name, size) in sizes {
+        out.bind(name, *size)?;
+    }
+    Ok(out)
+}
+
+/// Element types of typed inputs and outputs.
+pub trait Element: Pod {
+    /// Whether values of `dtype` can be seen as this type.
+    fn fits(dtype: DType) -> bool;
+}
+
+macro_rules! elements {
+    ($($ty:ty: $($dtype:ident)|+;)*) => {
+        $(impl Element for $ty {
+            fn fits(dtype: DType) -> bool {
+                matches!(dtype, $(DType::$dtype)|+)
+            }
+        })*
+    };
+}
+
+elements! {
+    f32: F32;
+    f64: F64;
+    i8: I8;
+    i16: I16;
+    i32: I32;
+    i64: I64;
+    u8: U8 | Bool;
+    u16: F16 | BF16;
+    u32: U32;
+}
+
+/// A context with typed access by name. One run at a time.
+pub struct RunContext {
+    inner: Box<dyn Context>,
+    state_sizes: Bindings,
+    bound: Bindings,
+}
+
+impl RunContext {
+    /// Binds the graph's symbols, besides those of states. Call it before filling inputs.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where a symbol is missing or exceeds its bound.
+    pub fn bind(&mut self, sizes: &[(&str, usize)]) -> Result<()> {
+        let mut all = self.state_sizes.clone();
+        for (name, size) in sizes {
+            all.bind(name, *size)?;
+        }
+        if all != self.bound {
+            self.inner.bind(&all)?;
+            self.bound = all;
+        }
+        Ok(())
+    }
+
+    /// The memory of an input, to be filled in place.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where there is no such input, it has another dtype, or nothing is bound.
+    pub fn input<T: Element>(&mut self, name: &str) -> Result<&mut [T]> {
+        let plan = self.inner.plan();
+        let Some(index) = plan.inputs.iter().position(|p| p.name == name) else {
+            let names: Vec<&str> = plan.inputs.iter().map(|p| p.name.as_str()).collect();
+            rlx_ir::bail!(InvalidArgument, "no input {name:?}; the inputs are {}", names.join(", "));
+        };
+        let dtype = plan.inputs[index].ty.dtype;
+        if !T::fits(dtype) {
+            rlx_ir::bail!(InvalidArgument, "input {name:?} holds {dtype}");
+        }
+        cast_mut(self.inner.input(index)?)
+    }
+
+    /// Copies values into an input.
+    ///
+    /// # Errors
+    /// As [`input`](Self::input); `InvalidArgument` where the number of values is not what is bound.
+    pub fn set<T: Element>(&mut self, name: &str, values: &[T]) -> Result<()> {
+        let memory = self.input::<T>(name)?;
+        if memory.len() != values.len() {
+            rlx_ir::bail!(
+                InvalidArgument,
+                "input {name:?} takes {} values, got {}",
+                memory.len(),
+                values.len()
+            );
+        }
+        memory.copy_from_slice(values);
+        Ok(())
+    }
+
+    /// Runs and waits.
+    ///
+    /// # Errors
+    /// What kernels report; `Device`.
+    pub fn run(&mut self) -> Result<()> {
+        self.inner.run()
+    }
+
+    /// The values of output `index`, in place.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where there is no such output or it has another dtype.
+    pub fn output<T: Element>(&self, index: usize) -> Result<&[T]> {
+        let dtype = self.output_operand(index)?.ty.dtype;
+        if !T::fits(dtype) {
+            rlx_ir::bail!(InvalidArgument, "output {index} holds {dtype}");
+        }
+        match bytemuck::try_cast_slice(self.inner.output(index)?) {
+            Ok(values) => Ok(values),
+            Err(e) => rlx_ir::bail!(Bug, "output {index}: {e}"),
+        }
+    }
+
+    /// The sizes of output `index` as bound.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where there is no such output or nothing is bound.
+    pub fn output_shape(&self, index: usize) -> Result<Vec<usize>> {
+        Ok(self.output_operand(index)?.ty.shape.eval(&self.bound)?)
+    }
+
+    fn output_operand(&self, index: usize) -> Result<&rlx_compile::plan::Operand> {
+        let outputs = &self.inner.plan().outputs;
+        match outputs.get(index) {
+            Some(o) => Ok(o),
+            None => rlx_ir::bail!(InvalidArgument, "no output {index}; there are {}", outputs.len()),
+        }
+    }
+
+    /// The memory of the state called `name`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where there is no such state.
+    pub fn state(&mut self, name: &str) -> Result<&mut [u8]> {
+        let index = self.inner.plan().states.iter().position(|p| p.name == name);
+        match index {
+            Some(index) => self.inner.state(index),
+            None => rlx_ir::bail!(InvalidArgument, "no state {name:?}"),
+        }
+    }
+
+    /// Measures each step in the next runs.
+    pub fn set_timing(&mut self, timing: Timing) {
+        self.inner.set_timing(timing);
+    }
+
+    /// Nanoseconds per step of the last run; empty while timing is off.
+    pub fn timings(&self) -> &[u64] {
+        self.inner.timings()
+    }
+
+    /// The memory of this context.
+    pub fn memory(&self) -> MemoryUse {
+        self.inner.memory()
+    }
+}
+
+impl std::fmt::Debug for RunContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunContext")
+            .field("graph", &self.inner.plan().name)
+            .field("bound", &self.bound)
+            .finish()
+    }
+}
+
+fn cast_mut<T: Element>(bytes: &mut [u8]) -> Result<&mut [T]> {
+    match bytemuck::try_cast_slice_mut(bytes) {
+        Ok(values) => Ok(values),
+        Err(e) => rlx_ir::bail!(Bug, "input memory: {e}"),
+    }
+}
