@@ -27,17 +27,6 @@ pub(crate) struct Entry {
     pub(crate) in_place: Option<usize>,
 }
 
-impl Entry {
-    /// An entry that packs nothing and works out of place.
-    pub(crate) const fn new(
-        op: &'static str,
-        supports: fn(&OpFacts<'_>) -> Support,
-        build: fn(&OpFacts<'_>) -> Result<Box<dyn Thunk>>,
-    ) -> Self {
-        Self { op, supports, build, packs: |_| false, in_place: None }
-    }
-}
-
 /// A kernel's answer: `No` with the first condition that does not hold.
 pub(crate) fn require(conditions: &[(bool, &str)]) -> Support {
     match conditions.iter().find(|(holds, _)| !holds) {

@@ -61,11 +61,6 @@ impl<'a> StepCall<'a> {
         self.step.operands[index].strides.iter().map(|&s| self.sizes.get(s)).collect()
     }
 
-    /// Whether operand `index` has been taken over by the first result.
-    pub(crate) fn is_in_place(&self, index: usize) -> bool {
-        matches!(self.reads[index], Read::InPlace)
-    }
-
     /// The bytes of operand `index`, from its first element to its last.
     pub(crate) fn bytes(&self, index: usize) -> Result<&'a [u8]> {
         match self.reads[index] {

@@ -1,0 +1,62 @@
+//! Graphs through compiler, plan and thunks give what the interpreter gives.
+
+use std::sync::Arc;
+
+use rlx_cpu::CpuBackend;
+use rlx_ir::env::Settings;
+use rlx_ir::interp::{RunData, run};
+use rlx_ir::{OpSet, Tensor, text};
+use rlx_runtime::weights::NoWeights;
+use rlx_runtime::{Runtime, Session, SessionOptions};
+
+fn runtime() -> Runtime {
+    let backend = CpuBackend::new(std::num::NonZeroUsize::new(2)).unwrap();
+    Runtime::new(vec![Arc::new(backend)], Settings::defaults())
+}
+
+const GRAPH: &str = r#"graph @g(N <= 64) {
+  %x = input "x" : f32[N, 32]
+  %w = weight "w" : q8_0[48, 32] = seed 1
+  %b = weight "b" : f32[48] = seed 2
+  %y = linear %x, %w, %b {bias, activation = gelu}
+  %h = slice %y {axis = 1, start = 16, len = 16}
+  %t = reshape %h {shape = [N, 4, 4]}
+  %p = transpose %t {perm = [1, 0, 2]}
+  %s = matmul %p, %p {transpose_b}
+  %e = exp %s
+  return %e, %y
+}"#;
+
+#[test]
+fn a_compiled_graph_gives_what_the_interpreter_gives_for_every_size() {
+    let graph = text::parse(GRAPH, &OpSet::builtin()).unwrap();
+    let session = Session::compile(&runtime(), &graph, &NoWeights, &SessionOptions::default()).unwrap();
+    let mut context = session.context(&[]).unwrap();
+    for n in [1usize, 7, 64, 0, 3] {
+        let x: Vec<f32> = (0..n * 32).map(|i| ((i * 37 % 101) as f32 - 50.0) / 60.0).collect();
+        context.bind(&[("N", n)]).unwrap();
+        context.set("x", &x).unwrap();
+        context.run().unwrap();
+        let mut data = RunData::default().input("x", Tensor::f32([n, 32], &x).unwrap());
+        let expected = run(&graph, &mut data).unwrap();
+        for (i, e) in expected.iter().enumerate() {
+            assert_eq!(context.output_shape(i).unwrap(), e.tensor.shape());
+            for (got, want) in context.output::<f32>(i).unwrap().iter().zip(e.tensor.to_f32().unwrap()) {
+                assert!((got - want).abs() <= 1e-5 * want.abs().max(1.0), "{n}: {got} {want}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sizes_beyond_the_bound_and_wrong_inputs_are_refused() {
+    let graph = text::parse(GRAPH, &OpSet::builtin()).unwrap();
+    let session = Session::compile(&runtime(), &graph, &NoWeights, &SessionOptions::default()).unwrap();
+    let mut context = session.context(&[]).unwrap();
+    assert!(context.run().unwrap_err().message().contains("bind"));
+    assert!(context.bind(&[("N", 65)]).unwrap_err().message().contains("at most 64"));
+    context.bind(&[("N", 2)]).unwrap();
+    assert!(context.set("x", &[0f32; 3]).unwrap_err().message().contains("64 values"));
+    assert!(context.input::<i32>("x").unwrap_err().message().contains("f32"));
+    assert!(context.input::<f32>("y").unwrap_err().message().contains("no input"));
+}
