@@ -18,10 +18,10 @@ impl BertWords {
     pub(super) fn split(self, text: &str, word: &mut impl FnMut(&str)) {
         let mut run = String::new();
         for c in text.chars() {
-            if is_space(c) {
+            if c == '\0' || c == '\u{FFFD}' || is_control(c) {
+                // Cleaned away, even where it counts as white space (U+0085): the letters around it belong together.
+            } else if c.is_whitespace() {
                 self.finish(&mut run, word);
-            } else if c == '\0' || c == '\u{FFFD}' || is_control(c) {
-                // Cleaned away: the letters around it belong together.
             } else if is_cjk(c) {
                 self.finish(&mut run, word);
                 run.push(c);
@@ -64,12 +64,12 @@ impl BertWords {
     }
 }
 
-fn is_space(c: char) -> bool {
-    matches!(c, '\t' | '\n' | '\r') || c.is_whitespace()
-}
-
 fn is_control(c: char) -> bool {
-    if c.is_ascii() { c.is_ascii_control() } else { c.is_other() }
+    match c {
+        '\t' | '\n' | '\r' => false,
+        _ if c.is_ascii() => c.is_ascii_control(),
+        _ => c.is_other(),
+    }
 }
 
 fn is_punctuation(c: char) -> bool {
@@ -127,12 +127,13 @@ mod tests {
         assert_eq!(words(UNCASED, "Héllo, WÖRLD!"), ["hello", ",", "world", "!"]);
         assert_eq!(words(UNCASED, "日本go\u{0}od"), ["日", "本", "good"]);
         assert_eq!(words(CASED, "Ça va?"), ["Ça", "va", "?"]);
+        assert_eq!(words(UNCASED, "a\u{85}b\u{b}c\td"), ["abc", "d"]);
         assert!(words(UNCASED, " \t\u{301}\u{0}").is_empty());
     }
 
     proptest! {
         #[test]
-        fn words_are_those_of_the_reference(text in "(\\PC|[ a-zA-Zéß\u{301}\u{130}\u{FFFD}\u{0}\u{AD}\u{2003}.,])*") {
+        fn words_are_those_of_the_reference(text in "(\\PC|\\pC|[ a-zA-Zéß\u{301}\u{130}\u{FFFD}\u{0}\u{AD}\u{2003}\u{85}\u{b}\t.,])*") {
             for rule in [UNCASED, CASED] {
                 prop_assert_eq!(words(rule, &text), reference(rule, &text));
             }
