@@ -6,7 +6,14 @@
 // Arrays of vectors are indexed by the loop that is unrolled over them: that reads as the maths does.
 #![allow(clippy::needless_range_loop)]
 
+pub mod attention;
+pub mod elementwise;
 pub mod matmul;
+pub mod memory;
+pub mod norm;
+pub mod pooling;
+pub mod reduce;
+pub mod rope;
 mod scratch;
 
 use crate::pool::Pool;

@@ -152,7 +152,7 @@ impl<A: Element, B: Element> Task<'_, A, B> {
             cpu.level.dispatch(PackRight { b: self.b, from, columns, out: &mut *panel });
             let x = &x[stretch * sums.len()..][..sums.len()];
             let start = if stretch == 0 { Start::Zero } else { Start::Running };
-            cpu.level.dispatch(Multiply { x, panel, sums: &mut *sums, start });
+            cpu.level.dispatch(Multiply { x, from: 0, panel, sums: &mut *sums, start });
         }
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn panel_sums(
             level.dispatch(Decode { weight, panel, from, out: &mut decoded[..count] });
             &decoded[..count]
         };
-        level.dispatch(Multiply { x, panel, sums: &mut *sums, start });
+        level.dispatch(Multiply { x, from: 0, panel, sums: &mut *sums, start });
     }
 }
 
@@ -92,19 +92,20 @@ impl Kernel for Decode<'_> {
     }
 }
 
-/// [`multiply`] for stretches of x.
-pub(super) struct Multiply<'a> {
-    pub x: &'a [DepthRow],
+/// [`multiply`] with all rows of `panel`, from column `from` of x.
+pub(crate) struct Multiply<'a, const A: usize> {
+    pub x: &'a [[f32; A]],
+    pub from: usize,
     pub panel: &'a [PanelRow],
     pub sums: &'a mut [PanelRow],
     pub start: Start,
 }
 
-impl Kernel for Multiply<'_> {
+impl<const A: usize> Kernel for Multiply<'_, A> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        multiply::<S, DEPTH>(s, self.x, 0, self.panel, self.sums, self.start);
+        multiply::<S, A>(s, self.x, self.from, self.panel, self.sums, self.start);
     }
 }

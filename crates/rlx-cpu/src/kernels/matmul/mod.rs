@@ -20,6 +20,10 @@ mod quantized;
 mod tests;
 mod tile;
 
+pub(crate) use epilogue::{load_part, store_part, to_f32};
+pub(crate) use gemm::Multiply;
+pub(crate) use tile::Start;
+
 pub use dense::{Operand, dense};
 pub use epilogue::{Activation, Element, Epilogue, Residual};
 pub use packed::{Arrangement, Line, Packed, PackedBuf, PackedShape, decode_row};

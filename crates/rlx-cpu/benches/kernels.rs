@@ -1,0 +1,144 @@
+//! Rates of matrix products and attention: `cargo bench -p rlx-cpu --bench kernels [-- THREADS [NAME]]`.
+//!
+//! Prints for each case the best and the median time, GFLOP/s and GB/s of weights.
+
+use std::num::NonZeroUsize;
+use std::time::Instant;
+
+use half::f16;
+use rlx_cpu::kernels::Cpu;
+use rlx_cpu::kernels::attention::{Heads, Mask, Pages, paged, ragged};
+use rlx_cpu::kernels::matmul::{Arrangement, Epilogue, PackedBuf, PackedShape, Rows, packed, quantized};
+use rlx_cpu::pool::Pool;
+use rlx_cpu::simd::SimdLevel;
+use rlx_ir::DType;
+use rlx_ir::quant::BlockType;
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Best and median seconds of a run.
+fn time(mut f: impl FnMut() -> rlx_cpu::Result<()>) -> Result<(f64, f64), Failure> {
+    let mut times = Vec::new();
+    let begin = Instant::now();
+    while times.len() < 15 || begin.elapsed().as_millis() < 300 {
+        let start = Instant::now();
+        f()?;
+        times.push(start.elapsed().as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    Ok((times[0], times[times.len() / 2]))
+}
+
+fn report(name: &str, (best, median): (f64, f64), flops: f64, bytes: f64) {
+    println!(
+        "{name:<46} {:>9.1} us best {:>9.1} us median {:>7.1} GFLOP/s {:>6.1} GB/s",
+        best * 1e6,
+        median * 1e6,
+        flops / best / 1e9,
+        bytes / best / 1e9
+    );
+}
+
+fn numbers(len: usize) -> Vec<f32> {
+    (0..len).map(|i| ((i * 7919 + 13) % 1009) as f32 / 504.5 - 1.0).collect()
+}
+
+fn weight(dtype: DType, rows: usize, depth: usize) -> Result<PackedBuf, Failure> {
+    let values = numbers(rows * depth);
+    let mut bytes = vec![0; rows * dtype.row_bytes(depth).unwrap_or(0)];
+    match dtype {
+        DType::Block(block) => {
+            // One row, repeated: the search of the encoder is slow.
+            let row_bytes = bytes.len() / rows;
+            block.encode(&values[..depth], None, &mut bytes[..row_bytes])?;
+            let (first, rest) = bytes.split_at_mut(row_bytes);
+            rest.chunks_mut(row_bytes).for_each(|row| row.copy_from_slice(first));
+        }
+        DType::F16 => rlx_ir::quant::encode_f16(&values, &mut bytes)?,
+        DType::BF16 => rlx_ir::quant::encode_bf16(&values, &mut bytes)?,
+        _ => bytes.copy_from_slice(bytemuck::cast_slice(&values)),
+    }
+    let start = Instant::now();
+    let packed = PackedBuf::pack(PackedShape::new(dtype, rows, depth, Arrangement::Plain)?, &bytes)?;
+    let seconds = start.elapsed().as_secs_f64();
+    println!("  packed {dtype} [{rows}, {depth}] at {:.2} GB/s", bytes.len() as f64 / seconds / 1e9);
+    Ok(packed)
+}
+
+fn main() -> Result<(), Failure> {
+    let args: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    let threads = args.first().and_then(|a| a.parse().ok()).and_then(NonZeroUsize::new);
+    let only = args.get(1).cloned().unwrap_or_default();
+    let pool = Pool::new(threads)?;
+    let cpu = Cpu { pool: &pool, level: SimdLevel::best() };
+    println!("{} threads, {}", pool.threads(), cpu.level.name());
+    let block = DType::Block;
+    for (dtype, n, k, sizes) in [
+        (DType::F32, 1536, 384, &[1, 8, 128, 512][..]),
+        (DType::F16, 1536, 384, &[1, 128]),
+        (block(BlockType::Q8_0), 1536, 384, &[1, 2, 4, 8, 128, 512]),
+        (block(BlockType::Q4_1), 1536, 576, &[1, 2, 4, 8, 128, 512]),
+        (block(BlockType::Q4_1), 49152, 576, &[1]),
+        (block(BlockType::Q8_0), 49152, 576, &[1]),
+        (block(BlockType::Q4_K), 16384, 1024, &[1, 128]),
+        (block(BlockType::Q6_K), 16384, 1024, &[1, 128]),
+        (block(BlockType::Q5_0), 16384, 1024, &[1]),
+    ] {
+        if !format!("matmul {dtype}").contains(&only) {
+            continue;
+        }
+        let w = weight(dtype, n, k)?;
+        for &m in sizes {
+            let (x, mut out) = (numbers(m * k), vec![0f32; m * n]);
+            let rows = Rows { data: &x[..], rows: m, stride: k };
+            let flops = 2.0 * (m * n * k) as f64;
+            let bytes = w.view().shape().bytes() as f64;
+            let t = time(|| packed(cpu, rows, &w.view(), &Epilogue::default(), &mut out, n))?;
+            report(&format!("matmul {dtype} [{m}x{k}] x [{n}x{k}]"), t, flops, bytes);
+            if dtype.is_block() {
+                let mut blocks = vec![0; m * k / 32 * 36];
+                BlockType::Q8_F32.encode(&x, None, &mut blocks)?;
+                let rows = Rows { data: &blocks[..], rows: m, stride: k / 32 * 36 };
+                let t = time(|| quantized(cpu, rows, &w.view(), &Epilogue::default(), &mut out, n))?;
+                report(&format!("matmul {dtype} x q8_f32 [{m}x{k}] x [{n}x{k}]"), t, flops, bytes);
+            }
+        }
+    }
+    for (num_heads, num_kv_heads, head_dim, len, sequences, mask) in [
+        (12, 12, 32, 128, 1, Mask::None),
+        (12, 12, 32, 32, 16, Mask::None),
+        (12, 12, 64, 512, 1, Mask::None),
+        (9, 3, 64, 512, 1, Mask::Causal),
+    ] {
+        let heads = Heads { num_heads, num_kv_heads, head_dim, scale: 0.1, softcap: None };
+        let name = format!(
+            "attention {sequences} x {len} tokens, {num_heads}/{num_kv_heads} x {head_dim}, {mask:?}"
+        );
+        if !name.contains(&only) {
+            continue;
+        }
+        let tokens = len * sequences;
+        let (q, kv) = (numbers(tokens * num_heads * head_dim), numbers(tokens * num_kv_heads * head_dim));
+        let starts: Vec<i32> = (0..=sequences).map(|s| (s * len) as i32).collect();
+        let mut out = vec![0f32; q.len()];
+        let t = time(|| ragged(cpu, heads, &q, (&kv, &kv), &starts, mask, &mut out))?;
+        let seen = if matches!(mask, Mask::Causal) { 0.5 } else { 1.0 };
+        let flops = seen * 4.0 * (num_heads * head_dim * len * tokens) as f64;
+        report(&name, t, flops, (2 * kv.len() * 4) as f64);
+    }
+    for length in [64, 1024] {
+        let heads = Heads { num_heads: 9, num_kv_heads: 3, head_dim: 64, scale: 0.125, softcap: None };
+        let name = format!("attention decode, {length} keys, 9/3 x 64, f16");
+        if !name.contains(&only) {
+            continue;
+        }
+        let kv: Vec<f16> = numbers(length * 192).into_iter().map(f16::from_f32).collect();
+        let table: Vec<i32> = (0..length as i32 / 16).collect();
+        let pages =
+            Pages { k: &kv[..], v: &kv[..], page_len: 16, block_table: &table, table_width: table.len() };
+        let (q, mut out) = (numbers(576), vec![0f32; 576]);
+        let t = time(|| paged(cpu, heads, &q, &[0, 1], &[length as i32], pages, Mask::Causal, &mut out))?;
+        report(&name, t, 4.0 * (576 * length) as f64, (4 * kv.len()) as f64);
+    }
+    Ok(())
+}

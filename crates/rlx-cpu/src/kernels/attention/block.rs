@@ -1,0 +1,425 @@
+//! One task: some queries of one sequence against one head of keys, block after block.
+
+use std::ops::Range;
+
+use super::mask::RowMask;
+use super::{Heads, Keys, Problem};
+use crate::kernels::matmul::format::{lanes, lanes_mut};
+use crate::kernels::matmul::{
+    DEPTH, Element, Multiply, PANEL, PanelRow, Start, load_part, store_part, to_f32,
+};
+use crate::kernels::scratch::with_scratch;
+use crate::pool::TileMut;
+use crate::simd::{Kernel, LANES, Simd, SimdLevel, math};
+
+/// Keys of one block.
+const BLOCK: usize = 64;
+/// Head dims up to this keep q in short rows.
+const SHORT: usize = 64;
+
+/// What a row carries from block to block.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct RowState {
+    max: f32,
+    sum: f32,
+    /// Visible keys of the block at hand, counted from its first: from, to.
+    seen: [u32; 2],
+}
+
+/// The result rows of `tokens` (of the whole batch) for the heads that share head `kv_head` of the keys.
+pub(super) fn attend<Q: Element, T: Element, K: Keys<T>, Y: Element>(
+    level: SimdLevel,
+    problem: &Problem<'_, Q, K>,
+    sequence: usize,
+    kv_head: usize,
+    tokens: Range<usize>,
+    tile: &mut TileMut<'_, Y>,
+) {
+    if problem.heads.head_dim <= SHORT {
+        Task { level, problem, sequence, kv_head, tokens }.run::<T, Y, SHORT>(tile);
+    } else {
+        Task { level, problem, sequence, kv_head, tokens }.run::<T, Y, DEPTH>(tile);
+    }
+}
+
+struct Task<'a, Q, K> {
+    level: SimdLevel,
+    problem: &'a Problem<'a, Q, K>,
+    sequence: usize,
+    kv_head: usize,
+    tokens: Range<usize>,
+}
+
+/// Scratch of a task.
+struct Buffers<'a, const A: usize> {
+    /// `[stretch][row]`.
+    q: &'a mut [[f32; A]],
+    /// Keys turned: `[half of the block][element]`.
+    k: &'a mut [PanelRow],
+    /// Values: `[32 elements][key]`.
+    v: &'a mut [PanelRow],
+    /// `[half of the block][row]`.
+    scores: &'a mut [PanelRow],
+    weights: &'a mut [[f32; BLOCK]],
+    /// `[32 elements][row]`.
+    out: &'a mut [PanelRow],
+    rows: &'a mut [RowState],
+}
+
+impl<Q: Element, K> Task<'_, Q, K> {
+    fn group(&self) -> usize {
+        self.problem.heads.group()
+    }
+
+    fn row_count(&self) -> usize {
+        self.tokens.len() * self.group()
+    }
+
+    /// Token and head of q of a row.
+    fn place(&self, row: usize) -> (usize, usize) {
+        (self.tokens.start + row / self.group(), self.kv_head * self.group() + row % self.group())
+    }
+
+    /// The keys that a row may see.
+    fn range(&self, row: usize) -> Range<usize> {
+        let sequence = self.problem.sequences[self.sequence];
+        let query = self.place(row).0 - sequence.start;
+        self.problem.mask.range(sequence.keys - sequence.queries + query, sequence.keys)
+    }
+
+    fn mask(&self, row: usize) -> RowMask<'_> {
+        let (token, head) = self.place(row);
+        let tokens = self.problem.q.len() / (self.problem.heads.num_heads * self.problem.heads.head_dim);
+        self.problem.mask.row(head, tokens, token)
+    }
+
+    fn run<T: Element, Y: Element, const A: usize>(self, tile: &mut TileMut<'_, Y>)
+    where
+        K: Keys<T>,
+    {
+        let (rows, dim) = (self.row_count(), self.problem.heads.head_dim);
+        let panels = dim.div_ceil(PANEL);
+        with_scratch(rows * dim.div_ceil(A) * A, |q: &mut [f32]| {
+            with_scratch(2 * dim + panels * BLOCK + 2 * rows + panels * rows, |all: &mut [PanelRow]| {
+                with_scratch(rows * BLOCK, |weights: &mut [f32]| {
+                    with_scratch(rows, |states: &mut [RowState]| {
+                        let (k, rest) = all.split_at_mut(2 * dim);
+                        let (v, rest) = rest.split_at_mut(panels * BLOCK);
+                        let (scores, out) = rest.split_at_mut(2 * rows);
+                        let (q, weights) = (q.as_chunks_mut::<A>().0, weights.as_chunks_mut::<BLOCK>().0);
+                        self.blocks(Buffers { q, k, v, scores, weights, out, rows: states }, tile);
+                    });
+                });
+            });
+        });
+    }
+
+    fn blocks<T: Element, Y: Element, const A: usize>(&self, mut b: Buffers<'_, A>, tile: &mut TileMut<'_, Y>)
+    where
+        K: Keys<T>,
+    {
+        let rows = self.row_count();
+        let dim = self.problem.heads.head_dim;
+        for row in 0..rows {
+            let (token, head) = self.place(row);
+            let source = &self.problem.q[(token * self.problem.heads.num_heads + head) * dim..][..dim];
+            for (stretch, source) in source.chunks(A).enumerate() {
+                let out = &mut b.q[stretch * rows + row][..source.len()];
+                self.level.dispatch(ToF32 { x: source, out });
+            }
+        }
+        b.out.fill([0.0; PANEL]);
+        b.rows.fill(RowState { max: f32::NEG_INFINITY, sum: 0.0, seen: [0, 0] });
+        // Ranges move forward with the position: the first row's and the last row's bound all others.
+        let (first, last) = (self.range(0), self.range(rows - 1));
+        for block in first.start / BLOCK..first.end.max(last.end).div_ceil(BLOCK) {
+            let start = block * BLOCK;
+            let mut active = rows..0;
+            for row in 0..rows {
+                let range = self.range(row);
+                let seen = [range.start, range.end].map(|j| j.clamp(start, start + BLOCK) - start);
+                b.rows[row].seen = seen.map(|j| j as u32);
+                if seen[0] < seen[1] {
+                    active = active.start.min(row)..row + 1;
+                }
+            }
+            if !active.is_empty() {
+                self.block::<T, A>(&mut b, start, active);
+            }
+        }
+        for row in 0..rows {
+            let (token, head) = self.place(row);
+            let at = head * dim - tile.col();
+            let out = &mut tile.row_mut(token - tile.row())[at..at + dim];
+            let parts = b.out.chunks_exact(rows).map(|panel| &panel[row]);
+            self.level.dispatch(Store { parts, sum: b.rows[row].sum, out });
+        }
+    }
+
+    fn block<T: Element, const A: usize>(&self, b: &mut Buffers<'_, A>, start: usize, active: Range<usize>)
+    where
+        K: Keys<T>,
+    {
+        let rows = self.row_count();
+        let dim = self.problem.heads.head_dim;
+        let count = BLOCK.min(self.problem.sequences[self.sequence].keys - start);
+        let offsets: [usize; BLOCK] = std::array::from_fn(|j| {
+            self.problem.keys.offset(self.sequence, self.kv_head, start + j.min(count - 1))
+        });
+        let (k, v) = self.problem.keys.data();
+        self.level.dispatch(TurnKeys { k, offsets: &offsets[..count], dim, out: &mut *b.k });
+        self.level.dispatch(SpreadValues { v, offsets: &offsets[..count], dim, out: &mut *b.v });
+        for half in 0..count.div_ceil(PANEL) {
+            for (stretch, from) in (0..dim).step_by(A).enumerate() {
+                let panel = &b.k[half * dim + from..half * dim + dim.min(from + A)];
+                let x = &b.q[stretch * rows..][active.clone()];
+                let sums = &mut b.scores[half * rows..][active.clone()];
+                let start = if stretch == 0 { Start::Zero } else { Start::Running };
+                self.level.dispatch(Multiply { x, from: 0, panel, sums, start });
+            }
+        }
+        for row in active.clone() {
+            let seen = b.rows[row].seen;
+            if seen[0] < seen[1] {
+                self.level.dispatch(Weigh {
+                    heads: &self.problem.heads,
+                    scores: [&b.scores[row], &b.scores[rows + row]],
+                    mask: self.mask(row),
+                    start,
+                    state: &mut b.rows[row],
+                    weights: &mut b.weights[row],
+                    out: b.out.chunks_exact_mut(rows).map(|panel| &mut panel[row]),
+                });
+            }
+        }
+        self.accumulate(b, start, active);
+    }
+
+    /// Adds the weighted values: each row takes its visible keys only, in ascending order.
+    fn accumulate<const A: usize>(&self, b: &mut Buffers<'_, A>, start: usize, active: Range<usize>) {
+        let rows = self.row_count();
+        let panels = self.problem.heads.head_dim.div_ceil(PANEL);
+        let tables = self.mask(active.start).is_table();
+        let mut add = |rows_now: Range<usize>, keys: Range<usize>| {
+            if keys.is_empty() {
+                return;
+            }
+            for p in 0..panels {
+                self.level.dispatch(Multiply {
+                    x: &b.weights[rows_now.clone()],
+                    from: keys.start,
+                    panel: &b.v[p * BLOCK..][keys.clone()],
+                    sums: &mut b.out[p * rows..][rows_now.clone()],
+                    start: Start::Running,
+                });
+            }
+        };
+        let seen = |row: usize| {
+            let [from, to] = b.rows[row].seen;
+            from as usize..to as usize
+        };
+        if tables {
+            for row in active {
+                let (mask, range) = (self.mask(row), seen(row));
+                let mut from = range.start;
+                while from < range.end {
+                    let sees = mask.sees(start + from);
+                    let run = (from..range.end).take_while(|&j| mask.sees(start + j) == sees).count();
+                    if sees {
+                        add(row..row + 1, from..from + run);
+                    }
+                    from += run;
+                }
+            }
+            return;
+        }
+        let mut row = active.start;
+        while row < active.end {
+            // Rows of one range go together; so do up to 12 rows of different ranges, for what they share.
+            let same = (row..active.end).take_while(|&r| seen(r) == seen(row)).count();
+            let together = row..if same >= 12 { row + same } else { active.end.min(row + 12) };
+            let shared =
+                together.clone().map(seen).fold(0..BLOCK, |a, r| a.start.max(r.start)..a.end.min(r.end));
+            if shared.is_empty() {
+                together.clone().for_each(|r| add(r..r + 1, seen(r)));
+            } else {
+                together.clone().for_each(|r| add(r..r + 1, seen(r).start..shared.start));
+                add(together.clone(), shared.clone());
+                together.clone().for_each(|r| add(r..r + 1, shared.end..seen(r).end));
+            }
+            row = together.end;
+        }
+    }
+}
+
+struct ToF32<'a, T> {
+    x: &'a [T],
+    out: &'a mut [f32],
+}
+
+impl<T: Element> Kernel for ToF32<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        to_f32(s, self.x, self.out);
+    }
+}
+
+/// Keys of a block as columns of panels; columns past the last key are 0.
+struct TurnKeys<'a, T> {
+    k: &'a [T],
+    offsets: &'a [usize],
+    dim: usize,
+    out: &'a mut [PanelRow],
+}
+
+impl<T: Element> Kernel for TurnKeys<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        for (half, out) in self.out.chunks_mut(self.dim).enumerate() {
+            for sixteen in 0..2 {
+                let offsets = self.offsets.get(half * PANEL + sixteen * LANES..).unwrap_or_default();
+                for (i, out) in out.chunks_mut(LANES).enumerate() {
+                    let mut square = [s.zero(); LANES];
+                    for (row, &offset) in square.iter_mut().zip(offsets) {
+                        *row = load_part(s, &self.k[offset + i * LANES..][..out.len()]);
+                    }
+                    s.transpose(&mut square);
+                    for (row, out) in square.iter().zip(out) {
+                        s.store(*row, lanes_mut(out, sixteen));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Values of a block as rows of panels of 32 elements; elements past the last are 0.
+struct SpreadValues<'a, T> {
+    v: &'a [T],
+    offsets: &'a [usize],
+    dim: usize,
+    out: &'a mut [PanelRow],
+}
+
+impl<T: Element> Kernel for SpreadValues<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        for (p, out) in self.out.chunks_mut(BLOCK).enumerate() {
+            for (out, &offset) in out.iter_mut().zip(self.offsets) {
+                for half in 0..2 {
+                    let from = p * PANEL + half * LANES;
+                    let count = LANES.min(self.dim.saturating_sub(from));
+                    let x = &self.v[offset + from.min(self.dim)..][..count];
+                    s.store(load_part(s, x), lanes_mut(out, half));
+                }
+            }
+        }
+    }
+}
+
+/// Scores of one row become weights; the running maximum, sum and result follow.
+struct Weigh<'a, O> {
+    heads: &'a Heads,
+    scores: [&'a PanelRow; 2],
+    mask: RowMask<'a>,
+    start: usize,
+    state: &'a mut RowState,
+    weights: &'a mut [f32; BLOCK],
+    out: O,
+}
+
+impl<'a, O: Iterator<Item = &'a mut PanelRow>> Kernel for Weigh<'_, O> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let lowest = s.splat(f32::NEG_INFINITY);
+        let [from, to] = self.state.seen.map(|j| j as usize);
+        let mut scores = [s.zero(); BLOCK / LANES];
+        let mut seen = [s.lanes(0, 0); BLOCK / LANES];
+        let mut largest = lowest;
+        for i in 0..BLOCK / LANES {
+            let first = i * LANES;
+            let inside = s.lanes(from.saturating_sub(first).min(LANES), to.saturating_sub(first).min(LANES));
+            let mut score = s.mul(s.load(lanes(self.scores[i / 2], i % 2)), s.splat(self.heads.scale));
+            if let Some(cap) = self.heads.softcap {
+                score = s.mul(math::tanh(s, s.div(score, s.splat(cap))), s.splat(cap));
+            }
+            let at = self.start + first;
+            seen[i] = match self.mask {
+                RowMask::All => inside,
+                RowMask::Custom(mask) => {
+                    let mut bytes = [0; LANES];
+                    for (b, &m) in bytes.iter_mut().zip(mask.get(at..).unwrap_or_default()) {
+                        *b = m;
+                    }
+                    s.and_m(inside, s.mask_bytes(&bytes))
+                }
+                RowMask::Bias(bias) => {
+                    let bias = load_part(s, bias.get(at..).unwrap_or_default());
+                    score = s.add(score, bias);
+                    let visible = s.or_m(s.lt(lowest, bias), s.is_nan(bias));
+                    s.and_m(inside, visible)
+                }
+            };
+            scores[i] = s.select(seen[i], score, lowest);
+            largest = s.max(largest, scores[i]);
+        }
+        let largest = s.fold_max(largest);
+        let before = self.state.max;
+        let max = if before > largest || before.is_nan() { before } else { largest };
+        // Where every score is negative infinity so far, nothing is subtracted.
+        let base = s.splat(if max == f32::NEG_INFINITY { 0.0 } else { max });
+        let mut sum = s.zero();
+        for i in 0..BLOCK / LANES {
+            let weight = s.select(seen[i], math::exp(s, s.sub(scores[i], base)), s.zero());
+            sum = s.add(sum, weight);
+            s.store(weight, &mut self.weights.as_chunks_mut::<LANES>().0[i]);
+        }
+        self.state.max = max;
+        if max == before {
+            self.state.sum += s.sum(sum);
+            return;
+        }
+        let fade = math::exp(s, s.sub(s.splat(before), base));
+        let mut fades = [0.0; LANES];
+        s.store(fade, &mut fades);
+        self.state.sum = self.state.sum * fades[0] + s.sum(sum);
+        for out in self.out {
+            for half in 0..2 {
+                let faded = s.mul(s.load(lanes(out, half)), fade);
+                s.store(faded, lanes_mut(out, half));
+            }
+        }
+    }
+}
+
+/// Divides a row by its sum and stores it.
+struct Store<'a, P, Y> {
+    parts: P,
+    sum: f32,
+    out: &'a mut [Y],
+}
+
+impl<'a, P: Iterator<Item = &'a PanelRow>, Y: Element> Kernel for Store<'_, P, Y> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let sum = s.splat(self.sum);
+        for (part, out) in self.parts.zip(self.out.chunks_mut(PANEL)) {
+            for (half, out) in out.chunks_mut(LANES).enumerate() {
+                let value = s.load(lanes(part, half));
+                let value = if self.sum == 0.0 { s.zero() } else { s.div(value, sum) };
+                store_part(s, value, out);
+            }
+        }
+    }
+}

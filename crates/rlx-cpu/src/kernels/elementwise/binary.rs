@@ -1,0 +1,145 @@
+//! Functions of two floats.
+
+use rlx_ir::bail;
+
+use super::TASK_ELEMS;
+use crate::error::{Error, Result};
+use crate::kernels::Cpu;
+use crate::kernels::matmul::{Activation, Element, load_part, store_part};
+use crate::pool::chunks;
+use crate::simd::{Kernel, LANES, Simd};
+
+/// A function of two floats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Binary {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    /// NaN where either is NaN.
+    Max,
+    /// NaN where either is NaN.
+    Min,
+}
+
+impl Binary {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Add, Self::Sub, Self::Mul, Self::Div, Self::Max, Self::Min];
+
+    /// Applies it to vectors.
+    #[inline(always)]
+    pub fn apply<S: Simd>(self, s: S, a: S::F, b: S::F) -> S::F {
+        match self {
+            Self::Add => s.add(a, b),
+            Self::Sub => s.sub(a, b),
+            Self::Mul => s.mul(a, b),
+            Self::Div => s.div(a, b),
+            Self::Max => s.max(a, b),
+            Self::Min => s.min(a, b),
+        }
+    }
+}
+
+/// `out[i] = op(a[i], b[i % b.len()])`: b is as long as a, a last axis (a bias, a scale), or one value.
+///
+/// Dtypes: f32, f16, bf16. Errors: `InvalidArgument` where the length of a is not that of out or no multiple of b's.
+pub fn binary<T: Element>(cpu: Cpu<'_>, op: Binary, a: &[T], b: &[T], out: &mut [T]) -> Result<()> {
+    if a.len() != out.len() || (b.is_empty() && !a.is_empty()) || !a.len().is_multiple_of(b.len().max(1)) {
+        bail!(InvalidArgument, "{op:?} of {} and {} elements into {}", a.len(), b.len(), out.len());
+    }
+    let period = b.len().max(1);
+    let whole = cpu.parts(a.len() * 2) == 1;
+    let task = if whole { a.len().max(1) } else { TASK_ELEMS };
+    chunks(cpu.pool, out, task, |i, out| {
+        let first = i * task;
+        let a = &a[first..][..out.len()];
+        if period == 1 {
+            return cpu.level.dispatch(Apply { op, a, b, repeat: true, out });
+        }
+        let mut done = 0;
+        while done < out.len() {
+            let at = (first + done) % period;
+            let count = (period - at).min(out.len() - done);
+            let (a, b, out) = (&a[done..][..count], &b[at..][..count], &mut out[done..][..count]);
+            cpu.level.dispatch(Apply { op, a, b, repeat: false, out });
+            done += count;
+        }
+    })
+}
+
+struct Apply<'a, T> {
+    op: Binary,
+    a: &'a [T],
+    b: &'a [T],
+    repeat: bool,
+    out: &'a mut [T],
+}
+
+impl<T: Element> Kernel for Apply<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let one = T::load(s, &[self.b.first().copied().unwrap_or_default(); LANES]);
+        macro_rules! each {
+            ($($op:ident)*) => {
+                match self.op {
+                    $(Binary::$op => {
+                        for (i, (a, out)) in self.a.chunks(LANES).zip(self.out.chunks_mut(LANES)).enumerate() {
+                            let b = if self.repeat { one } else { load_part(s, &self.b[i * LANES..][..a.len()]) };
+                            store_part(s, Binary::$op.apply(s, load_part(s, a), b), out);
+                        }
+                    })*
+                }
+            };
+        }
+        each!(Add Sub Mul Div Max Min);
+    }
+}
+
+/// `out[r, c] = activation(gate[r, c]) * up[r, c]` for x `[rows, 2 * cols]` that holds the gates of a row, then its
+/// ups.
+///
+/// Dtypes: f32, f16, bf16. Errors: `InvalidArgument` where the lengths do not agree.
+pub fn gated<T: Element>(
+    cpu: Cpu<'_>,
+    activation: Activation,
+    cols: usize,
+    x: &[T],
+    out: &mut [T],
+) -> Result<()> {
+    if x.len() != 2 * out.len() || !out.len().is_multiple_of(cols.max(1)) || (cols == 0 && !out.is_empty()) {
+        bail!(InvalidArgument, "gate of rows of 2 x {cols}: {} elements into {}", x.len(), out.len());
+    }
+    if out.is_empty() {
+        return Ok(());
+    }
+    let rows = (out.len() / cols).div_ceil(cpu.parts(out.len() * 4));
+    chunks(cpu.pool, out, rows * cols, |i, out| {
+        for (r, out) in out.chunks_mut(cols).enumerate() {
+            let (gate, up) = x[2 * cols * (i * rows + r)..][..2 * cols].split_at(cols);
+            cpu.level.dispatch(Gated { activation, gate, up, out });
+        }
+    })
+}
+
+struct Gated<'a, T> {
+    activation: Activation,
+    gate: &'a [T],
+    up: &'a [T],
+    out: &'a mut [T],
+}
+
+impl<T: Element> Kernel for Gated<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let both = self.gate.chunks(LANES).zip(self.up.chunks(LANES));
+        for ((gate, up), out) in both.zip(self.out.chunks_mut(LANES)) {
+            let gate = self.activation.apply(s, load_part(s, gate));
+            store_part(s, s.mul(gate, load_part(s, up)), out);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+use half::{bf16, f16};
+
+use super::*;
+use crate::kernels::Cpu;
+use crate::kernels::matmul::Activation;
+use crate::testing::{Numbers, canonical, close, everywhere, same_bits_everywhere};
+
+fn exact(op: Unary, x: f64) -> f64 {
+    let gelu_inner = 0.797_884_560_802_865_4 * (x + 0.044_715 * x * x * x);
+    match op {
+        Unary::Neg => -x,
+        Unary::Abs => x.abs(),
+        Unary::Exp => x.exp(),
+        Unary::Log => x.ln(),
+        Unary::Sqrt => x.sqrt(),
+        Unary::Rsqrt => 1.0 / x.sqrt(),
+        Unary::Reciprocal => 1.0 / x,
+        Unary::Sin => x.sin(),
+        Unary::Cos => x.cos(),
+        Unary::Tanh => x.tanh(),
+        Unary::Erf => libm::erf(x),
+        Unary::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+        Unary::Relu => x.max(0.0),
+        Unary::Gelu => 0.5 * x * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2),
+        Unary::GeluTanh => 0.5 * x * (1.0 + gelu_inner.tanh()),
+        Unary::Silu => x / (1.0 + (-x).exp()),
+        Unary::Square => x * x,
+        Unary::Floor => x.floor(),
+        Unary::Ceil => x.ceil(),
+        Unary::Round => x.round_ties_even(),
+    }
+}
+
+#[test]
+fn unary_functions_match_f64() {
+    let x: Vec<f32> = Numbers::new(1).floats(50_001).into_iter().map(|x| x * 5.0).collect();
+    for op in Unary::ALL {
+        let positive = matches!(op, Unary::Log | Unary::Sqrt | Unary::Rsqrt | Unary::Reciprocal);
+        let x: Vec<f32> = x.iter().map(|&x| if positive { x.abs() + 0.01 } else { x }).collect();
+        let reference: Vec<f64> = x.iter().map(|&x| exact(op, f64::from(x))).collect();
+        let run = |cpu: Cpu<'_>| {
+            let mut out = vec![f32::NAN; x.len()];
+            unary(cpu, op, &x, &mut out).unwrap();
+            out
+        };
+        everywhere(|cpu| {
+            let tolerance = |i: usize| 4e-7 * (reference[i].abs() + 1.0);
+            close(&format!("{op:?} {cpu:?}"), &run(cpu), &reference, tolerance);
+            let mut out = [0.0; 3];
+            unary(cpu, op, &[f32::NAN, 1.0, f32::NAN], &mut out).unwrap();
+            assert!(out[0].is_nan() && out[1].is_finite() && out[2].is_nan(), "{op:?}");
+        });
+        same_bits_everywhere(run);
+    }
+}
+
+#[test]
+fn binary_functions_broadcast_the_last_axis() {
+    let mut numbers = Numbers::new(2);
+    let a = numbers.floats(70_000);
+    for period in [1, 7, 1000, 70_000] {
+        let b = numbers.floats(period);
+        for op in Binary::ALL {
+            everywhere(|cpu| {
+                let mut out = vec![f32::NAN; a.len()];
+                binary(cpu, op, &a, &b, &mut out).unwrap();
+                for (i, &y) in out.iter().enumerate() {
+                    let (a, b) = (a[i], b[i % period]);
+                    let expected = match op {
+                        Binary::Add => a + b,
+                        Binary::Sub => a - b,
+                        Binary::Mul => a * b,
+                        Binary::Div => a / b,
+                        Binary::Max => a.max(b),
+                        Binary::Min => a.min(b),
+                    };
+                    assert_eq!(y.to_bits(), expected.to_bits(), "{op:?} {period} {i}");
+                }
+            });
+        }
+    }
+    everywhere(|cpu| {
+        for op in Binary::ALL {
+            let mut out = [0.0; 2];
+            binary(cpu, op, &[f32::NAN, 1.0], &[1.0, f32::NAN], &mut out).unwrap();
+            assert!(out[0].is_nan() && out[1].is_nan(), "{op:?}");
+            assert!(binary(cpu, op, &[1.0; 4], &[1.0; 3], &mut [0.0; 4]).is_err());
+            assert!(binary(cpu, op, &[1.0; 4], &[], &mut [0.0; 4]).is_err());
+        }
+        assert!(unary(cpu, Unary::Exp, &[1.0f32; 4], &mut [0.0; 3]).is_err());
+    });
+}
+
+#[test]
+fn gates_multiply_their_ups() {
+    let (count, cols) = (600, 90);
+    let x = Numbers::new(3).floats(count * 2 * cols);
+    let reference: Vec<f64> = (0..count * cols)
+        .map(|i| {
+            let at = i / cols * 2 * cols + i % cols;
+            exact(Unary::Silu, f64::from(x[at])) * f64::from(x[at + cols])
+        })
+        .collect();
+    everywhere(|cpu| {
+        let mut out = vec![0.0; count * cols];
+        gated(cpu, Activation::Silu, cols, &x, &mut out).unwrap();
+        close("gated", &out, &reference, |_| 4e-7);
+        assert!(gated(cpu, Activation::Silu, cols, &x[1..], &mut out).is_err());
+    });
+}
+
+#[test]
+fn half_floats_are_computed_in_f32_and_rounded_once() {
+    let x = Numbers::new(4).floats(100);
+    everywhere(|cpu| {
+        let narrow: Vec<bf16> = x.iter().map(|&x| bf16::from_f32(x)).collect();
+        let wide: Vec<f32> = narrow.iter().map(|x| x.to_f32()).collect();
+        let (mut a, mut b) = (vec![bf16::ZERO; 100], vec![0.0; 100]);
+        unary(cpu, Unary::Tanh, &narrow, &mut a).unwrap();
+        unary(cpu, Unary::Tanh, &wide, &mut b).unwrap();
+        assert!(a.iter().zip(&b).all(|(a, b)| *a == bf16::from_f32(*b)));
+    });
+}
+
+#[test]
+fn casts_round_floats_and_clamp_integers() {
+    everywhere(|cpu| {
+        let x = [1.5f32, -2.5, 1e10, -1e10, f32::NAN, f32::INFINITY, 0.49, 255.9];
+        let mut i32s = [0i32; 8];
+        cast(cpu, &x, &mut i32s).unwrap();
+        assert_eq!(i32s, [1, -2, i32::MAX, i32::MIN, 0, i32::MAX, 0, 255]);
+        let mut u8s = [0u8; 8];
+        cast(cpu, &i32s, &mut u8s).unwrap();
+        assert_eq!(u8s, [1, 0, 255, 0, 0, 255, 0, 255]);
+        let mut f64s = [0f64; 8];
+        cast(cpu, &x, &mut f64s).unwrap();
+        assert!(f64s[4].is_nan() && f64s[0] == 1.5);
+        let mut halves = [f16::ZERO; 8];
+        cast(cpu, &f64s, &mut halves).unwrap();
+        assert!(halves[4].is_nan());
+        assert_eq!(halves.map(f16::to_bits)[..4], [0x3e00, 0xc100, 0x7c00, 0xfc00]);
+        let many: Vec<i64> = (0..100_000).map(|i| i * 3 - 1000).collect();
+        let mut floats = vec![0f32; many.len()];
+        cast(cpu, &many, &mut floats).unwrap();
+        assert!(floats.iter().zip(&many).all(|(f, &i)| canonical(*f) == canonical(i as f32)));
+        assert!(cast(cpu, &many, &mut [0f32; 3]).is_err());
+    });
+}

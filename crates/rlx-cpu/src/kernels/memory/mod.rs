@@ -1,0 +1,30 @@
+//! Movement of elements: gather, writes to state, strided copies, quantisation.
+
+mod copy;
+mod gather;
+mod kv_write;
+mod quantize;
+#[cfg(test)]
+mod tests;
+
+pub use copy::copy_strided;
+pub use gather::{gather_block_rows, gather_packed_rows, gather_rows};
+pub use kv_write::kv_write;
+pub use quantize::{dequantize, quantize};
+
+use rlx_ir::bail;
+
+use crate::error::{Error, Result};
+
+/// An index as usize. Errors: `InvalidArgument` unless it is below `count`.
+fn index(what: &str, place: usize, i: i32, count: usize) -> Result<usize> {
+    match usize::try_from(i) {
+        Ok(i) if i < count => Ok(i),
+        _ => bail!(InvalidArgument, "{what}: index {i} at place {place} is not below {count}"),
+    }
+}
+
+/// All indices as usize.
+fn indices(what: &str, list: &[i32], count: usize) -> Result<Vec<usize>> {
+    list.iter().enumerate().map(|(place, &i)| index(what, place, i, count)).collect()
+}

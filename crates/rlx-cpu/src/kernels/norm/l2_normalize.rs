@@ -1,0 +1,34 @@
+//! Division of rows by their length.
+
+use super::{RowNorm, rows, sum_of_squares, update};
+use crate::error::Result;
+use crate::kernels::Cpu;
+use crate::kernels::matmul::Element;
+use crate::simd::Simd;
+
+/// `x / max(sqrt(Σ x²), epsilon)` for each row; NaN stays NaN.
+///
+/// Shapes: x and out `[rows, cols]`. Dtypes: f32, f16, bf16. Errors: `InvalidArgument` where lengths do not agree.
+pub fn l2_normalize<T: Element>(
+    cpu: Cpu<'_>,
+    cols: usize,
+    epsilon: f32,
+    x: &[T],
+    out: &mut [T],
+) -> Result<()> {
+    rows(cpu, "l2_normalize", L2Normalize { epsilon }, cols, x, None, out)
+}
+
+#[derive(Clone, Copy)]
+struct L2Normalize {
+    epsilon: f32,
+}
+
+impl RowNorm for L2Normalize {
+    #[inline(always)]
+    fn row<S: Simd>(&self, s: S, x: &mut [f32]) {
+        let length = sum_of_squares(s, x).sqrt();
+        let length = s.splat(if length < self.epsilon { self.epsilon } else { length });
+        update(s, x, |_, x| s.div(x, length));
+    }
+}

@@ -1,0 +1,53 @@
+//! Layer norm.
+
+use super::{AddFirst, RowNorm, check_parameter, parameter_at, rows, sum_of_squares, update};
+use crate::error::Result;
+use crate::kernels::Cpu;
+use crate::kernels::matmul::Element;
+use crate::simd::{Simd, reduce_sum};
+
+/// `(x - mean) / sqrt(variance + epsilon) * weight + bias` for each row; the variance is the mean square of the
+/// centred row.
+///
+/// Shapes: x and out `[rows, cols]`, weight and bias `[cols]`. Dtypes: f32, f16, bf16. Errors: `InvalidArgument` where
+/// lengths do not agree.
+pub fn layer_norm<T: Element>(
+    cpu: Cpu<'_>,
+    cols: usize,
+    epsilon: f32,
+    (weight, bias): (Option<&[f32]>, Option<&[f32]>),
+    x: &[T],
+    add: Option<AddFirst<'_, T>>,
+    out: &mut [T],
+) -> Result<()> {
+    check_parameter("layer_norm", weight, cols)?;
+    check_parameter("layer_norm", bias, cols)?;
+    rows(cpu, "layer_norm", LayerNorm { epsilon, weight, bias }, cols, x, add, out)
+}
+
+#[derive(Clone, Copy)]
+struct LayerNorm<'a> {
+    epsilon: f32,
+    weight: Option<&'a [f32]>,
+    bias: Option<&'a [f32]>,
+}
+
+impl RowNorm for LayerNorm<'_> {
+    #[inline(always)]
+    fn row<S: Simd>(&self, s: S, x: &mut [f32]) {
+        let count = x.len() as f32;
+        let mean = s.splat(reduce_sum(s, x) / count);
+        update(s, x, |_, x| s.sub(x, mean));
+        let scale = s.splat(1.0 / (sum_of_squares(s, x) / count + self.epsilon).sqrt());
+        update(s, x, |at, x| {
+            let mut y = s.mul(x, scale);
+            if let Some(weight) = self.weight {
+                y = s.mul(y, parameter_at(s, weight, at));
+            }
+            if let Some(bias) = self.bias {
+                y = s.add(y, parameter_at(s, bias, at));
+            }
+            y
+        });
+    }
+}

@@ -1,0 +1,142 @@
+//! Normalisation of rows.
+//!
+//! Statistics are f32: 16 strided partial sums over the row, then a fixed tree; they depend on the row alone.
+
+mod l2_normalize;
+mod layer_norm;
+mod rms_norm;
+mod softmax;
+#[cfg(test)]
+mod tests;
+
+pub use l2_normalize::l2_normalize;
+pub use layer_norm::layer_norm;
+pub use rms_norm::rms_norm;
+pub use softmax::softmax;
+
+use rlx_ir::bail;
+
+use super::Cpu;
+use super::matmul::{Element, load_part, store_part, to_f32};
+use super::scratch::with_scratch;
+use crate::error::{Error, Result};
+use crate::pool::chunks_pair;
+use crate::simd::{Kernel, LANES, Simd};
+
+/// A residual that is added before a norm, and where the sum is stored (rounded to the dtype: the norm is of the
+/// stored sum).
+#[derive(Debug)]
+pub struct AddFirst<'a, T> {
+    /// Added to x; of x's size.
+    pub residual: &'a [T],
+    /// Receives `x + residual`.
+    pub sum: &'a mut [T],
+}
+
+/// What a norm does with one row that is already f32.
+trait RowNorm: Copy + Sync {
+    fn row<S: Simd>(&self, s: S, x: &mut [f32]);
+}
+
+/// Runs a norm over the rows of x.
+fn rows<T: Element, N: RowNorm>(
+    cpu: Cpu<'_>,
+    what: &str,
+    norm: N,
+    cols: usize,
+    x: &[T],
+    add: Option<AddFirst<'_, T>>,
+    out: &mut [T],
+) -> Result<()> {
+    let (residual, sum) = match add {
+        Some(AddFirst { residual, sum }) => (Some(residual), sum),
+        None => (None, &mut [][..]),
+    };
+    let fits = |len: usize| len == x.len();
+    let added = residual.is_none_or(|r| fits(r.len()) && fits(sum.len()));
+    if !fits(out.len()) || !added || (cols == 0 && !x.is_empty()) || !x.len().is_multiple_of(cols.max(1)) {
+        bail!(InvalidArgument, "{what} of rows of {cols}: {} elements into {}", x.len(), out.len());
+    }
+    if x.is_empty() {
+        return Ok(());
+    }
+    let each = (x.len() / cols).div_ceil(cpu.parts(x.len() * 2)) * cols;
+    let sum_each = if residual.is_some() { each } else { 0 };
+    chunks_pair(cpu.pool, (out, each), (sum, sum_each), |i, out, sum| {
+        with_scratch(cols, |row: &mut [f32]| {
+            for (r, out) in out.chunks_mut(cols).enumerate() {
+                let at = i * each + r * cols;
+                let x = &x[at..at + cols];
+                let add = residual.map(|residual| (&residual[at..at + cols], &mut sum[r * cols..][..cols]));
+                cpu.level.dispatch(Row { norm, x, add, row: &mut *row, out });
+            }
+        });
+    })
+}
+
+struct Row<'a, T, N> {
+    norm: N,
+    x: &'a [T],
+    add: Option<(&'a [T], &'a mut [T])>,
+    row: &'a mut [f32],
+    out: &'a mut [T],
+}
+
+impl<T: Element, N: RowNorm> Kernel for Row<'_, T, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        match self.add {
+            Some((residual, sum)) => {
+                for ((x, r), sum) in
+                    self.x.chunks(LANES).zip(residual.chunks(LANES)).zip(sum.chunks_mut(LANES))
+                {
+                    store_part(s, s.add(load_part(s, x), load_part(s, r)), sum);
+                }
+                to_f32(s, sum, self.row);
+            }
+            None => to_f32(s, self.x, self.row),
+        }
+        self.norm.row(s, self.row);
+        for (x, out) in self.row.chunks(LANES).zip(self.out.chunks_mut(LANES)) {
+            store_part(s, load_part(s, x), out);
+        }
+    }
+}
+
+/// Checks a weight or bias of a norm.
+fn check_parameter(what: &str, parameter: Option<&[f32]>, cols: usize) -> Result<()> {
+    match parameter {
+        Some(p) if p.len() != cols => {
+            bail!(InvalidArgument, "{what}: a parameter of {} values for rows of {cols}", p.len())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `f` over the vectors of a row, in place.
+#[inline(always)]
+fn update<S: Simd>(s: S, x: &mut [f32], f: impl Fn(usize, S::F) -> S::F) {
+    for (i, x) in x.chunks_mut(LANES).enumerate() {
+        let y = f(i * LANES, load_part(s, x));
+        store_part(s, y, x);
+    }
+}
+
+/// Up to 16 values of a parameter from `at`.
+#[inline(always)]
+fn parameter_at<S: Simd>(s: S, parameter: &[f32], at: usize) -> S::F {
+    load_part(s, &parameter[at..parameter.len().min(at + LANES)])
+}
+
+/// The sum of squares of a row.
+#[inline(always)]
+fn sum_of_squares<S: Simd>(s: S, x: &[f32]) -> f32 {
+    let mut sum = s.zero();
+    for x in x.chunks(LANES) {
+        let x = load_part(s, x);
+        sum = s.fma(x, x, sum);
+    }
+    s.sum(sum)
+}

@@ -1,0 +1,95 @@
+//! One vector for each sequence of a ragged batch.
+
+#[cfg(test)]
+mod tests;
+
+use super::Cpu;
+use super::attention::spans;
+use super::matmul::{Element, load_part, store_part};
+use crate::error::{Error, Result};
+use crate::pool::chunks;
+use crate::simd::{Kernel, LANES, Simd};
+
+use rlx_ir::bail;
+
+/// How the rows of a sequence become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Pooling {
+    /// Their mean: summed in ascending order, then divided.
+    Mean,
+    /// The first.
+    Cls,
+    /// The last.
+    Last,
+    /// The largest of each column, NaN where any is NaN.
+    Max,
+}
+
+/// `out[r] = pool(x[starts[r]..starts[r + 1]])`; an empty sequence gives zeros.
+///
+/// Shapes: x `[N, cols]`, starts `[R + 1]`, out `[R, cols]`. Dtypes: f32, f16, bf16; sums are f32. Errors:
+/// `InvalidArgument` where sizes do not agree.
+pub fn pool<T: Element>(
+    cpu: Cpu<'_>,
+    pooling: Pooling,
+    cols: usize,
+    x: &[T],
+    starts: &[i32],
+    out: &mut [T],
+) -> Result<()> {
+    let tokens = x.len().checked_div(cols).unwrap_or(0);
+    let spans = spans("pooling", starts, tokens)?;
+    if x.len() != tokens * cols || out.len() != spans.len() * cols {
+        bail!(
+            InvalidArgument,
+            "pooling of {} elements in rows of {cols} and {} sequences into {}",
+            x.len(),
+            spans.len(),
+            out.len()
+        );
+    }
+    if out.is_empty() {
+        return Ok(());
+    }
+    let each = spans.len().div_ceil(cpu.parts(x.len()));
+    chunks(cpu.pool, out, each * cols, |i, out| {
+        for (r, out) in out.chunks_mut(cols).enumerate() {
+            let span = spans[i * each + r].clone();
+            let rows = &x[span.start * cols..span.end * cols];
+            let rows = match pooling {
+                Pooling::Cls => &rows[..rows.len().min(cols)],
+                Pooling::Last => &rows[rows.len().saturating_sub(cols)..],
+                Pooling::Mean | Pooling::Max => rows,
+            };
+            cpu.level.dispatch(Pool { pooling, rows, out });
+        }
+    })
+}
+
+struct Pool<'a, T> {
+    pooling: Pooling,
+    rows: &'a [T],
+    out: &'a mut [T],
+}
+
+impl<T: Element> Kernel for Pool<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let cols = self.out.len();
+        let count = s.splat((self.rows.len() / cols).max(1) as f32);
+        for (i, out) in self.out.chunks_mut(LANES).enumerate() {
+            let mut rows =
+                self.rows.chunks_exact(cols).map(|row| load_part(s, &row[i * LANES..][..out.len()]));
+            let mut y = rows.next().unwrap_or(s.zero());
+            for row in rows {
+                y = if self.pooling == Pooling::Max { s.max(y, row) } else { s.add(y, row) };
+            }
+            if self.pooling == Pooling::Mean {
+                y = s.div(y, count);
+            }
+            store_part(s, y, out);
+        }
+    }
+}
