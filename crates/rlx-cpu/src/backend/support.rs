@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rlx_compile::plan::{Plan, Step};
 use rlx_compile::{Layout, OpFacts, OperandFacts, Support};
 use rlx_ir::op::Tier;
-use rlx_ir::{OpRef, bail};
+use rlx_ir::{DType, OpRef, bail};
 
 use super::Machine;
 use super::custom::Custom;
@@ -27,6 +27,17 @@ pub(crate) struct Entry {
     pub(crate) in_place: Option<usize>,
 }
 
+impl Entry {
+    /// An entry that packs nothing and works out of place.
+    pub(crate) const fn new(
+        op: &'static str,
+        supports: fn(&OpFacts<'_>) -> Support,
+        build: fn(&OpFacts<'_>) -> Result<Box<dyn Thunk>>,
+    ) -> Self {
+        Self { op, supports, build, packs: |_| false, in_place: None }
+    }
+}
+
 /// A kernel's answer: `No` with the first condition that does not hold.
 pub(crate) fn require(conditions: &[(bool, &str)]) -> Support {
     match conditions.iter().find(|(holds, _)| !holds) {
@@ -45,8 +56,20 @@ pub(crate) fn dense_rows(operand: &OperandFacts) -> bool {
     operand.strides.as_ref().is_none_or(|s| s.last().is_none_or(|d| d.as_const() == Some(1)))
 }
 
+/// Whether this is a float dtype that the kernels compute with.
+pub(crate) fn is_small_float(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
+}
+
+/// Whether tokens `[N, heads, head_dim]` have no gaps inside; they may lie apart, as parts of a joint row.
+pub(crate) fn token_rows(operand: &OperandFacts) -> bool {
+    let Some(strides) = &operand.strides else { return operand.ty.rank() >= 1 };
+    let inner = rlx_ir::View::dense(&operand.ty.shape).strides;
+    strides.iter().zip(&inner).skip(1).all(|(have, want)| have == want)
+}
+
 fn entry(op: &str) -> Option<&'static Entry> {
-    thunks::ENTRIES.iter().copied().find(|e| e.op == op)
+    thunks::entries().find(|e| e.op == op)
 }
 
 /// The layout of the weight that is operand `index`.

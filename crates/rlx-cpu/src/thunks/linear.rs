@@ -15,11 +15,11 @@ use crate::kernels::matmul::{
 };
 
 /// `linear`, whose weight is packed.
-pub(crate) const LINEAR: Entry =
+pub(crate) static LINEAR: Entry =
     Entry { op: "linear", supports: supports_linear, build: build_linear, packs: |_| true, in_place: None };
 
 /// The activation as the epilogue names it.
-fn epilogue_activation(activation: activation::Activation) -> Option<Activation> {
+pub(crate) fn epilogue_activation(activation: activation::Activation) -> Option<Activation> {
     use activation::Activation as A;
     Some(match activation {
         A::None => Activation::None,

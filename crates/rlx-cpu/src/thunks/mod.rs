@@ -1,10 +1,17 @@
 //! Thunks: one prepared call per step. A thunk knows what the plan fixed (dtypes, attributes) and reads sizes from the
 //! binding; the kernels know nothing of plans.
 
+pub(crate) mod attention;
+pub(crate) mod binary;
+pub(crate) mod convert;
 pub(crate) mod copy;
 pub(crate) mod linear;
 pub(crate) mod matmul;
+pub(crate) mod norm;
+pub(crate) mod reduce;
 pub(crate) mod reference;
+pub(crate) mod rows;
+pub(crate) mod unary;
 
 use std::fmt::Debug;
 
@@ -20,7 +27,28 @@ use crate::kernels::Cpu;
 use crate::kernels::matmul::Packed;
 
 /// The ops that have kernels.
-pub(crate) static ENTRIES: &[&Entry] = &[&linear::LINEAR, &matmul::MATMUL];
+pub(crate) fn entries() -> impl Iterator<Item = &'static Entry> {
+    let families: [&'static [Entry]; 8] = [
+        std::slice::from_ref(&linear::LINEAR),
+        std::slice::from_ref(&matmul::MATMUL),
+        unary::ENTRIES,
+        binary::ENTRIES,
+        norm::ENTRIES,
+        rows::ENTRIES,
+        attention::ENTRIES,
+        reduce::ENTRIES,
+    ];
+    families.into_iter().flatten().chain(convert::ENTRIES).chain([&binary::GLU])
+}
+
+/// Elements from token to token of operand `index`, whose tokens have no gaps inside.
+pub(crate) fn token_stride(call: &StepCall<'_>, index: usize) -> usize {
+    if call.step.operands[index].dense {
+        call.shape(index)[1..].iter().product()
+    } else {
+        call.strides(index)[0]
+    }
+}
 
 /// A step, ready to run.
 pub(crate) trait Thunk: Debug + Send + Sync {
