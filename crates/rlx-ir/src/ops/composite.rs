@@ -3,6 +3,7 @@
 //! A decomposition of a composite on f16 or bf16 works in f32 and rounds at its end, so that it rounds once, as the
 //! composite does.
 
+use crate::builder::{Builder, Value};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -41,4 +42,23 @@ pub(crate) fn check_i32_len(index: usize, ty: &Type, what: &str, len: &Dim) -> R
         return Ok(());
     }
     Err(operand_error(index, format!("{what}: i32[{len}]"), ty))
+}
+
+/// The precision that a decomposition works in: f64 where one of `values` has it, else f32.
+pub(crate) fn wide_dtype(b: &Builder, values: &[Value]) -> DType {
+    if values.iter().any(|&v| b.ty(v).dtype == DType::F64) { DType::F64 } else { DType::F32 }
+}
+
+/// `x` in `dtype`, without a cast where it has it.
+pub(crate) fn cast_to(b: &mut Builder, x: Value, dtype: DType) -> Result<Value> {
+    if b.ty(x).dtype == dtype { Ok(x) } else { b.cast(x, dtype) }
+}
+
+/// `x` times `factor`, without a product where that is 1.
+pub(crate) fn scale_by(b: &mut Builder, x: Value, factor: f64) -> Result<Value> {
+    if factor == 1.0 {
+        return Ok(x);
+    }
+    let factor = b.scalar(b.ty(x).dtype, factor)?;
+    b.mul(x, factor)
 }

@@ -4,14 +4,18 @@
 //! evaluation, decomposition, text form and the builder method.
 
 pub mod activation;
+pub mod attention;
 mod composite;
 pub mod elementwise;
 pub mod embedding;
+pub mod fused;
 pub mod index;
 pub mod matmul;
 pub mod norm;
+pub mod pooling;
 pub mod position;
 pub mod quant;
+mod ragged;
 pub mod reduce;
 pub mod shape;
 pub mod state;
@@ -27,15 +31,18 @@ pub(crate) static TABLE: std::sync::LazyLock<Vec<OpDef>> = std::sync::LazyLock::
 /// The rows of each family; a file with many ops of one kind has rows of its own.
 const FAMILIES: &[&[OpDef]] = &[
     activation::DEFS,
+    attention::DEFS,
     elementwise::unary::DEFS,
     elementwise::binary::DEFS,
     elementwise::compare::DEFS,
     elementwise::select::DEFS,
     elementwise::cast::DEFS,
     embedding::DEFS,
+    fused::DEFS,
     index::DEFS,
     matmul::DEFS,
     norm::DEFS,
+    pooling::DEFS,
     position::DEFS,
     quant::DEFS,
     reduce::reduce::DEFS,

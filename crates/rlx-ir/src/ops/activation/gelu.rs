@@ -12,7 +12,7 @@ use crate::attrs::{AttrReader, Attrs};
 use crate::builder::{Builder, Value};
 use crate::error::Result;
 use crate::op::{Cost, EvalContext, Evaluated, Op, OpDef, OpRef, Tier, check_arity};
-use crate::ops::composite::check_float;
+use crate::ops::composite::{cast_to, check_float, wide_dtype};
 use crate::types::Type;
 
 /// Which form of gelu.
@@ -79,6 +79,10 @@ impl Op for Gelu {
     fn cost(&self, operands: &[Type], results: &[Type]) -> Cost {
         Cost::of_types(results[0].shape.elems() * 8.into(), operands, results)
     }
+
+    fn decompose(&self, b: &mut Builder, operands: &[Value]) -> Result<Option<Vec<Value>>> {
+        decompose_elementwise(self.activation(), b, operands)
+    }
 }
 
 pub(super) fn infer_elementwise(operands: &[Type]) -> Result<Vec<Type>> {
@@ -92,6 +96,18 @@ pub(super) fn eval_elementwise(activation: Activation, cx: &EvalContext<'_>) -> 
     let values = x.iter().map(|&x| activation.apply(x)).collect();
     let abs = x.iter().map(|&x| activation.abs_terms(x, x.abs())).collect();
     Ok(vec![Evaluated::computed(&cx.results[0], values, abs, 1)?])
+}
+
+pub(super) fn decompose_elementwise(
+    activation: Activation,
+    b: &mut Builder,
+    operands: &[Value],
+) -> Result<Option<Vec<Value>>> {
+    let dtype = b.ty(operands[0]).dtype;
+    let wide = wide_dtype(b, operands);
+    let x = cast_to(b, operands[0], wide)?;
+    let y = activation.emit(b, x)?;
+    Ok(Some(vec![cast_to(b, y, dtype)?]))
 }
 
 impl Builder {

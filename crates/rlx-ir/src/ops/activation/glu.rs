@@ -9,9 +9,10 @@ use std::sync::Arc;
 use super::Activation;
 use crate::attrs::{AttrReader, Attrs};
 use crate::builder::{Builder, Value};
+use crate::dim::Dim;
 use crate::error::Result;
 use crate::op::{Cost, EvalContext, Evaluated, Op, OpDef, OpRef, Tier, check_arity, operand_error};
-use crate::ops::composite::check_float;
+use crate::ops::composite::{cast_to, check_float, wide_dtype};
 use crate::types::Type;
 
 /// A gated linear unit.
@@ -72,6 +73,20 @@ impl Op for Glu {
 
     fn cost(&self, operands: &[Type], results: &[Type]) -> Cost {
         Cost::of_types(results[0].shape.elems() * 6.into(), operands, results)
+    }
+
+    fn decompose(&self, b: &mut Builder, operands: &[Value]) -> Result<Option<Vec<Value>>> {
+        let x = operands[0];
+        let (dtype, wide) = (b.ty(x).dtype, wide_dtype(b, operands));
+        let Some(half) = b.ty(operands[0]).shape.last().map(|last| last.floor_div(&2.into())) else {
+            return Err(operand_error(0, "a float of rank 1 or more", b.ty(x)));
+        };
+        let gate = b.slice(x, -1, Dim::constant(0), half.clone())?;
+        let up = b.slice(x, -1, half.clone(), half)?;
+        let (gate, up) = (cast_to(b, gate, wide)?, cast_to(b, up, wide)?);
+        let gate = self.activation.emit(b, gate)?;
+        let y = b.mul(gate, up)?;
+        Ok(Some(vec![cast_to(b, y, dtype)?]))
     }
 }
 

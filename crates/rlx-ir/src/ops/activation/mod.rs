@@ -6,6 +6,8 @@ pub mod silu;
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, PI};
 
+use crate::builder::{Builder, Value};
+use crate::error::Result;
 use crate::op::OpDef;
 use crate::ops::elementwise::unary::UnaryKind;
 
@@ -107,6 +109,40 @@ impl Activation {
         };
         through + own
     }
+
+    /// Emits the function in core ops, in the dtype of `x`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where `x` is no float.
+    pub fn emit(self, b: &mut Builder, x: Value) -> Result<Value> {
+        let dtype = b.ty(x).dtype;
+        match self {
+            Self::None => Ok(x),
+            Self::Gelu => {
+                let scale = b.scalar(dtype, FRAC_1_SQRT_2)?;
+                let scaled = b.mul(x, scale)?;
+                let erf = b.erf(scaled)?;
+                half_of_one_plus(b, x, erf)
+            }
+            Self::GeluTanh => {
+                let cubic = b.scalar(dtype, GELU_TANH_CUBIC * GELU_TANH_SCALE)?;
+                let linear = b.scalar(dtype, GELU_TANH_SCALE)?;
+                let square = b.mul(x, x)?;
+                let bent = b.mul(square, cubic)?;
+                let factor = b.add(bent, linear)?;
+                let inner = b.mul(x, factor)?;
+                let tanh = b.tanh(inner)?;
+                half_of_one_plus(b, x, tanh)
+            }
+            Self::Silu => {
+                let sigmoid = b.sigmoid(x)?;
+                b.mul(x, sigmoid)
+            }
+            Self::Relu => b.relu(x),
+            Self::Tanh => b.tanh(x),
+            Self::Sigmoid => b.sigmoid(x),
+        }
+    }
 }
 
 fn gelu_tanh_inner(x: f64) -> f64 {
@@ -116,4 +152,13 @@ fn gelu_tanh_inner(x: f64) -> f64 {
 /// 0 where an infinite argument leaves no slope.
 fn finite(slope: f64) -> f64 {
     if slope.is_finite() { slope } else { 0.0 }
+}
+
+/// `x / 2 * (1 + t)`
+fn half_of_one_plus(b: &mut Builder, x: Value, t: Value) -> Result<Value> {
+    let dtype = b.ty(x).dtype;
+    let (one, half) = (b.scalar(dtype, 1.0)?, b.scalar(dtype, 0.5)?);
+    let sum = b.add(t, one)?;
+    let half_x = b.mul(x, half)?;
+    b.mul(half_x, sum)
 }

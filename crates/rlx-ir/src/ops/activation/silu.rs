@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::Activation;
-use super::gelu::{eval_elementwise, infer_elementwise};
+use super::gelu::{decompose_elementwise, eval_elementwise, infer_elementwise};
 use crate::attrs::AttrReader;
 use crate::builder::{Builder, Value};
 use crate::error::Result;
@@ -44,6 +44,10 @@ impl Op for Silu {
 
     fn cost(&self, operands: &[Type], results: &[Type]) -> Cost {
         Cost::of_types(results[0].shape.elems() * 4.into(), operands, results)
+    }
+
+    fn decompose(&self, b: &mut Builder, operands: &[Value]) -> Result<Option<Vec<Value>>> {
+        decompose_elementwise(Activation::Silu, b, operands)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::op::{Cost, EvalContext, Evaluated, Op, OpDef, OpRef, Tier, check_arity, operand_error};
+use crate::ops::composite::{cast_to, scale_by};
 use crate::tensor::Tensor;
 use crate::types::{TensorType, Type};
 
@@ -96,6 +97,17 @@ impl Op for Embedding {
         let rows = Type::new(operands[0].dtype, results[0].shape.clone());
         let scaled = if self.scale == 1.0 { Dim::constant(0) } else { elems };
         Cost::of_types(scaled, &[rows, operands[1].clone()], results)
+    }
+
+    fn decompose(&self, b: &mut Builder, operands: &[Value]) -> Result<Option<Vec<Value>>> {
+        let rows = b.gather(operands[0], operands[1], 0)?;
+        if self.scale == 1.0 {
+            return Ok(Some(vec![cast_to(b, rows, self.dtype)?]));
+        }
+        let f64s = self.dtype == DType::F64 || b.ty(rows).dtype == DType::F64;
+        let wide = cast_to(b, rows, if f64s { DType::F64 } else { DType::F32 })?;
+        let scaled = scale_by(b, wide, self.scale)?;
+        Ok(Some(vec![cast_to(b, scaled, self.dtype)?]))
     }
 }
 

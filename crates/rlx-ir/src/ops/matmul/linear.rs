@@ -14,7 +14,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{Cost, EvalContext, Evaluated, Op, OpDef, OpRef, Tier, check_arity, operand_error};
 use crate::ops::activation::Activation;
-use crate::ops::composite::check_float_shape;
+use crate::ops::composite::{cast_to, check_float_shape, wide_dtype};
 use crate::types::{Shape, TensorType, Type};
 
 /// A product with a weight, with bias, activation and residual.
@@ -123,6 +123,29 @@ impl Op for Linear {
         let k = operands[1].shape.last().cloned().unwrap_or(1.into());
         let epilogue = 4 * i32::from(!self.is_plain());
         Cost::of_types(results[0].shape.elems() * (k * 2.into() + epilogue.into()), operands, results)
+    }
+
+    fn decompose(&self, b: &mut Builder, operands: &[Value]) -> Result<Option<Vec<Value>>> {
+        let (x, w) = (operands[0], operands[1]);
+        if self.is_plain() {
+            return Ok(Some(vec![b.matmul_transposed(x, w)?]));
+        }
+        let dtype = if b.ty(x).dtype.is_float() { b.ty(x).dtype } else { DType::F32 };
+        let wide = wide_dtype(b, operands);
+        let x = if b.ty(x).dtype.is_float() { cast_to(b, x, wide)? } else { x };
+        let product = b.matmul_transposed(x, w)?;
+        let mut y = cast_to(b, product, wide)?;
+        let (bias, residual) = self.operand_positions();
+        if let Some(at) = bias {
+            let bias = cast_to(b, operands[at], wide)?;
+            y = b.add(y, bias)?;
+        }
+        y = self.activation.emit(b, y)?;
+        if let Some(at) = residual {
+            let residual = cast_to(b, operands[at], wide)?;
+            y = b.add(y, residual)?;
+        }
+        Ok(Some(vec![cast_to(b, y, dtype)?]))
     }
 }
 

@@ -79,6 +79,15 @@ impl Op for AddLayerNorm {
     fn cost(&self, operands: &[Type], results: &[Type]) -> Cost {
         Cost::of_types(results[0].shape.elems() * 9.into(), operands, results)
     }
+
+    fn decompose(&self, b: &mut Builder, operands: &[Value]) -> Result<Option<Vec<Value>>> {
+        let sum = b.add(operands[0], operands[1])?;
+        let dtype = b.ty(sum).dtype;
+        let norm_operands: Vec<Value> =
+            std::iter::once(sum).chain(operands.iter().skip(2).copied()).collect();
+        let normed = LayerNorm { eps: self.eps }.emit_wide(b, &norm_operands, dtype)?;
+        Ok(Some(vec![sum, normed]))
+    }
 }
 
 impl Builder {

@@ -56,6 +56,13 @@ impl Op for AddRmsNorm {
     fn cost(&self, operands: &[Type], results: &[Type]) -> Cost {
         Cost::of_types(results[0].shape.elems() * 6.into(), operands, results)
     }
+
+    fn decompose(&self, b: &mut Builder, operands: &[Value]) -> Result<Option<Vec<Value>>> {
+        let sum = b.add(operands[0], operands[1])?;
+        let dtype = b.ty(sum).dtype;
+        let normed = self.norm.emit_wide(b, sum, operands[2], dtype)?;
+        Ok(Some(vec![sum, normed]))
+    }
 }
 
 impl Builder {

@@ -10,9 +10,11 @@ use std::sync::Arc;
 
 use crate::attrs::{AttrReader, Attrs};
 use crate::builder::{Builder, Value};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::op::{Cost, EvalContext, Evaluated, Op, OpDef, OpRef, Tier, check_arity};
-use crate::ops::composite::{check_float, check_float_shape};
+use crate::ops::composite::{cast_to, check_float, check_float_shape, wide_dtype};
+use crate::ops::reduce::reduce::KeepDims;
 use crate::types::{Shape, TensorType, Type};
 
 /// Layer normalisation.
@@ -71,6 +73,36 @@ impl LayerNorm {
         }
         Evaluated::computed(ty, values, abs, width)
     }
+
+    /// Emits the norm of `x`, in its dtype.
+    pub(super) fn emit(self, b: &mut Builder, x: Value, weight: Value, bias: Option<Value>) -> Result<Value> {
+        let dtype = b.ty(x).dtype;
+        let mean = b.reduce_mean(x, &[-1], KeepDims::Yes)?;
+        let centred = b.sub(x, mean)?;
+        let square = b.mul(centred, centred)?;
+        let variance = b.reduce_mean(square, &[-1], KeepDims::Yes)?;
+        let eps = b.scalar(dtype, self.eps)?;
+        let variance = b.add(variance, eps)?;
+        let inverse = b.rsqrt(variance)?;
+        let normed = b.mul(centred, inverse)?;
+        let weight = cast_to(b, weight, dtype)?;
+        let scaled = b.mul(normed, weight)?;
+        match bias {
+            None => Ok(scaled),
+            Some(bias) => {
+                let bias = cast_to(b, bias, dtype)?;
+                b.add(scaled, bias)
+            }
+        }
+    }
+
+    /// Emits the norm of `x` in f32 or f64, with one rounding to `dtype` at the end.
+    pub(super) fn emit_wide(self, b: &mut Builder, operands: &[Value], dtype: DType) -> Result<Value> {
+        let wide = wide_dtype(b, operands);
+        let x = cast_to(b, operands[0], wide)?;
+        let y = self.emit(b, x, operands[1], operands.get(2).copied())?;
+        cast_to(b, y, dtype)
+    }
 }
 
 impl Op for LayerNorm {
@@ -103,6 +135,11 @@ impl Op for LayerNorm {
 
     fn cost(&self, operands: &[Type], results: &[Type]) -> Cost {
         Cost::of_types(results[0].shape.elems() * 8.into(), operands, results)
+    }
+
+    fn decompose(&self, b: &mut Builder, operands: &[Value]) -> Result<Option<Vec<Value>>> {
+        let dtype = b.ty(operands[0]).dtype;
+        Ok(Some(vec![self.emit_wide(b, operands, dtype)?]))
     }
 }
 

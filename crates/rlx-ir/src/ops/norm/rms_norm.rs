@@ -10,9 +10,11 @@ use std::sync::Arc;
 use super::layer_norm::{check_row, read_eps};
 use crate::attrs::{AttrReader, Attrs};
 use crate::builder::{Builder, Value};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{Cost, EvalContext, Evaluated, Op, OpDef, OpRef, Tier, check_arity};
-use crate::ops::composite::check_float;
+use crate::ops::composite::{cast_to, check_float, wide_dtype};
+use crate::ops::reduce::reduce::KeepDims;
 use crate::types::{TensorType, Type};
 
 /// Root mean square normalisation.
@@ -52,6 +54,25 @@ impl RmsNorm {
         }
         Evaluated::computed(ty, values, abs, width)
     }
+
+    /// Emits the norm of `x` in f32 or f64, with one rounding to `dtype` at the end.
+    pub(super) fn emit_wide(self, b: &mut Builder, x: Value, weight: Value, dtype: DType) -> Result<Value> {
+        let wide = wide_dtype(b, &[x, weight]);
+        let x = cast_to(b, x, wide)?;
+        let square = b.mul(x, x)?;
+        let mean = b.reduce_mean(square, &[-1], KeepDims::Yes)?;
+        let eps = b.scalar(wide, self.eps)?;
+        let mean = b.add(mean, eps)?;
+        let inverse = b.rsqrt(mean)?;
+        let normed = b.mul(x, inverse)?;
+        let mut weight = cast_to(b, weight, wide)?;
+        if self.unit_offset {
+            let one = b.scalar(wide, 1.0)?;
+            weight = b.add(weight, one)?;
+        }
+        let y = b.mul(normed, weight)?;
+        cast_to(b, y, dtype)
+    }
 }
 
 impl Op for RmsNorm {
@@ -81,6 +102,11 @@ impl Op for RmsNorm {
 
     fn cost(&self, operands: &[Type], results: &[Type]) -> Cost {
         Cost::of_types(results[0].shape.elems() * 5.into(), operands, results)
+    }
+
+    fn decompose(&self, b: &mut Builder, operands: &[Value]) -> Result<Option<Vec<Value>>> {
+        let dtype = b.ty(operands[0]).dtype;
+        Ok(Some(vec![self.emit_wide(b, operands[0], operands[1], dtype)?]))
     }
 }
 

@@ -10,9 +10,11 @@ use std::sync::Arc;
 
 use crate::attrs::{AttrReader, Attrs};
 use crate::builder::{Builder, Value};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{Cost, EvalContext, Evaluated, Op, OpDef, OpRef, Tier, check_arity};
-use crate::ops::composite::check_float;
+use crate::ops::composite::{cast_to, check_float, scale_by, wide_dtype};
+use crate::ops::reduce::reduce::KeepDims;
 use crate::ops::util::{resolve_axis, split_at};
 use crate::types::Type;
 
@@ -61,6 +63,31 @@ pub(crate) fn softmax_row(scores: &mut [f64], s_terms: &mut [f64]) {
     }
 }
 
+/// Emits the softmax of `x` along `axis`, in its dtype. Where `visible` is given, other elements count as minus
+/// infinity.
+pub(crate) fn emit_softmax(b: &mut Builder, x: Value, axis: i64, visible: Option<Value>) -> Result<Value> {
+    let dtype = b.ty(x).dtype;
+    let lowest = b.scalar(dtype, if dtype == DType::F64 { f64::MIN } else { f64::from(f32::MIN) })?;
+    let zero = b.scalar(dtype, 0.0)?;
+    let seen = match visible {
+        Some(visible) => b.select(visible, x, lowest)?,
+        None => x,
+    };
+    let max = b.reduce_max(seen, &[axis], KeepDims::Yes)?;
+    // A row of minus infinities has a finite bound subtracted, so that it stays minus infinity.
+    let max = b.max(max, lowest)?;
+    let shifted = b.sub(seen, max)?;
+    let mut weights = b.exp(shifted)?;
+    if let Some(visible) = visible {
+        weights = b.select(visible, weights, zero)?;
+    }
+    let sum = b.reduce_sum(weights, &[axis], KeepDims::Yes)?;
+    // The largest element adds 1; a sum below that belongs to a row without elements.
+    let one = b.scalar(dtype, 1.0)?;
+    let sum = b.max(sum, one)?;
+    b.div(weights, sum)
+}
+
 impl Op for Softmax {
     fn name(&self) -> &str {
         "softmax"
@@ -103,6 +130,14 @@ impl Op for Softmax {
 
     fn cost(&self, operands: &[Type], results: &[Type]) -> Cost {
         Cost::of_types(results[0].shape.elems() * 6.into(), operands, results)
+    }
+
+    fn decompose(&self, b: &mut Builder, operands: &[Value]) -> Result<Option<Vec<Value>>> {
+        let (dtype, wide) = (b.ty(operands[0]).dtype, wide_dtype(b, operands));
+        let x = cast_to(b, operands[0], wide)?;
+        let x = scale_by(b, x, self.scale)?;
+        let y = emit_softmax(b, x, self.axis, None)?;
+        Ok(Some(vec![cast_to(b, y, dtype)?]))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{Cost, EvalContext, Evaluated, Op, OpDef, OpRef, Tier, check_arity, operand_error};
-use crate::ops::composite::check_i32_len;
+use crate::ops::composite::{cast_to, check_i32_len, scale_by, wide_dtype};
 use crate::types::Type;
 
 /// Which elements make a pair.
@@ -120,6 +120,57 @@ impl Op for Rope {
 
     fn cost(&self, operands: &[Type], results: &[Type]) -> Cost {
         Cost::of_types(results[0].shape.elems() * 3.into(), operands, results)
+    }
+
+    fn decompose(&self, b: &mut Builder, operands: &[Value]) -> Result<Option<Vec<Value>>> {
+        let [x, positions, inv_freq] = [operands[0], operands[1], operands[2]];
+        let (dtype, wide) = (b.ty(x).dtype, wide_dtype(b, &[x]));
+        let (tokens, heads, head_dim) = (b.shape(x)[0].clone(), b.shape(x)[1].clone(), b.shape(x)[2].clone());
+        let pairs = b.shape(inv_freq)[0].clone();
+        let rotated = pairs.clone() * 2.into();
+        let (zero, one, two) = (Dim::constant(0), Dim::constant(1), Dim::constant(2));
+
+        let positions = b.cast(positions, wide)?;
+        let positions = b.reshape(positions, [tokens.clone(), one.clone(), one.clone()])?;
+        let inv_freq = cast_to(b, inv_freq, wide)?;
+        let angle = b.mul(positions, inv_freq)?;
+        let (sin, cos) = (b.sin(angle)?, b.cos(angle)?);
+        let (sin, cos) = (scale_by(b, sin, self.scale)?, scale_by(b, cos, self.scale)?);
+
+        let wide_x = cast_to(b, x, wide)?;
+        let flat = [tokens.clone(), heads.clone(), pairs.clone()];
+        let (first, second) = match self.style {
+            RopeStyle::Half => {
+                let first = b.slice(wide_x, 2, zero, pairs.clone())?;
+                (first, b.slice(wide_x, 2, pairs.clone(), pairs.clone())?)
+            }
+            RopeStyle::Interleaved => {
+                let part = b.slice(wide_x, 2, zero.clone(), rotated.clone())?;
+                let split = b.reshape(part, [tokens.clone(), heads.clone(), pairs.clone(), two])?;
+                let first = b.slice(split, 3, zero, one.clone())?;
+                let second = b.slice(split, 3, one.clone(), one.clone())?;
+                (b.reshape(first, flat.clone())?, b.reshape(second, flat)?)
+            }
+        };
+        let (first_cos, second_sin) = (b.mul(first, cos)?, b.mul(second, sin)?);
+        let (second_cos, first_sin) = (b.mul(second, cos)?, b.mul(first, sin)?);
+        let first = b.sub(first_cos, second_sin)?;
+        let second = b.add(second_cos, first_sin)?;
+        let turned = match self.style {
+            RopeStyle::Half => b.concat(&[first, second], 2)?,
+            RopeStyle::Interleaved => {
+                let column = [tokens.clone(), heads.clone(), pairs, one];
+                let (first, second) = (b.reshape(first, column.clone())?, b.reshape(second, column)?);
+                let joined = b.concat(&[first, second], 3)?;
+                b.reshape(joined, [tokens, heads, rotated.clone()])?
+            }
+        };
+        let turned = cast_to(b, turned, dtype)?;
+        if rotated == head_dim {
+            return Ok(Some(vec![turned]));
+        }
+        let rest = b.slice(x, 2, rotated.clone(), head_dim - rotated)?;
+        Ok(Some(vec![b.concat(&[turned, rest], 2)?]))
     }
 }
 
