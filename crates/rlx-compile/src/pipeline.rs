@@ -5,14 +5,28 @@
 use rlx_ir::{Graph, OpSet, verify};
 
 use crate::passes::{self, Pass, PassContext};
+use crate::precision::PrecisionPolicy;
 use crate::rewrite::PassReport;
 use crate::{Error, Result, Target};
 
 /// The stages, in order.
+///
+/// Composites are fused before the policy casts, so that biases are added before a result is rounded; products are stacked
+/// after it, when their activations have their last type. What the target refuses is decomposed then, and cleaned; what
+/// is left of elementwise ops is put into regions at the end.
 pub const STAGES: &[Stage] = &[
     Stage { name: "fold", pass: &passes::fold::PASS, when: When::Always },
     Stage { name: "cse", pass: &passes::cse::PASS, when: When::Always },
     Stage { name: "dce", pass: &passes::dce::PASS, when: When::Always },
+    Stage { name: "fuse_linear", pass: &passes::fuse_linear::PASS, when: When::Fusing },
+    Stage { name: "fuse_norm", pass: &passes::fuse_norm::PASS, when: When::Fusing },
+    Stage { name: "precision", pass: &passes::precision::PASS, when: When::Always },
+    Stage { name: "fuse_parallel", pass: &passes::fuse_parallel::PASS, when: When::Fusing },
+    Stage { name: "legalise", pass: &passes::legalise::PASS, when: When::Always },
+    Stage { name: "fold_legal", pass: &passes::fold::PASS, when: When::Always },
+    Stage { name: "cse_legal", pass: &passes::cse::PASS, when: When::Always },
+    Stage { name: "dce_legal", pass: &passes::dce::PASS, when: When::Always },
+    Stage { name: "fuse_elementwise", pass: &passes::fuse_elementwise::PASS, when: When::Fusing },
 ];
 
 /// One stage of the pipeline.
@@ -38,6 +52,8 @@ pub enum When {
 /// What a compilation is asked for.
 #[derive(Clone, Debug)]
 pub struct CompileOptions {
+    /// What the program computes in.
+    pub precision: PrecisionPolicy,
     /// Whether ops are fused.
     pub fuse: bool,
     /// The last stage to run, by name.
@@ -51,7 +67,13 @@ pub struct CompileOptions {
 impl Default for CompileOptions {
     /// Everything that makes a program faster without lowering its precision.
     fn default() -> Self {
-        Self { fuse: true, stop_after: None, ops: OpSet::builtin(), verify: false }
+        Self {
+            precision: PrecisionPolicy::default(),
+            fuse: true,
+            stop_after: None,
+            ops: OpSet::builtin(),
+            verify: false,
+        }
     }
 }
 
@@ -69,7 +91,7 @@ pub fn run_passes(
     verify(&graph).map_err(|e| Error::from(e).context("the graph before all passes"))?;
     check_ops(&graph, &options.ops)?;
     let last = last_stage(options.stop_after.as_deref())?;
-    let cx = PassContext { target };
+    let cx = PassContext { target, precision: &options.precision };
     let mut graph = graph;
     let mut reports = Vec::new();
     for stage in &STAGES[..=last] {

@@ -40,7 +40,7 @@ pub fn run(graph: Graph, cx: &PassContext<'_>) -> Result<(Graph, PassReport)> {
     let mut report = PassReport { pass: NAME, nodes_before: graph.nodes().len(), ..PassReport::default() };
     let name = |v: Value| graph.value(v).name.clone();
     let mut canonical = same_constants(&graph);
-    let matcher = Matcher::new(&graph, cx.target);
+    let matcher = Matcher::new(&graph, cx);
     let doubled = |v: &Value| canonical[v.index()] != *v && !matcher.users(*v).is_empty();
     for value in graph.value_ids().filter(doubled) {
         report.fired.push(Fired { rule: "same_const", value: name(value) });

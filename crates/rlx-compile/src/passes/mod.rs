@@ -3,9 +3,16 @@
 pub mod cse;
 pub mod dce;
 pub mod fold;
+pub mod fuse_elementwise;
+pub mod fuse_linear;
+pub mod fuse_norm;
+pub mod fuse_parallel;
+pub mod legalise;
+pub mod precision;
 
 use rlx_ir::Graph;
 
+use crate::precision::PrecisionPolicy;
 use crate::rewrite::{PassReport, Rule};
 use crate::{Result, Target};
 
@@ -14,6 +21,8 @@ use crate::{Result, Target};
 pub struct PassContext<'a> {
     /// The backend.
     pub target: &'a dyn Target,
+    /// What the program computes in.
+    pub precision: &'a PrecisionPolicy,
 }
 
 impl std::fmt::Debug for PassContext<'_> {
@@ -40,7 +49,17 @@ impl std::fmt::Debug for Pass {
 }
 
 /// Every pass.
-pub const PASSES: &[Pass] = &[fold::PASS, cse::PASS, dce::PASS];
+pub const PASSES: &[Pass] = &[
+    fold::PASS,
+    cse::PASS,
+    dce::PASS,
+    fuse_linear::PASS,
+    fuse_norm::PASS,
+    precision::PASS,
+    fuse_parallel::PASS,
+    legalise::PASS,
+    fuse_elementwise::PASS,
+];
 
 /// The pass of that name.
 pub fn by_name(name: &str) -> Option<&'static Pass> {

@@ -3,7 +3,8 @@
 use rlx_ir::{Graph, NodeId};
 
 use super::{Fired, Matcher, NearMiss, Outcome, PassReport, Rule, Sweep};
-use crate::{Error, Result, Target};
+use crate::passes::PassContext;
+use crate::{Error, Result};
 
 /// Rules are directional, so sweeps end; this bounds what a wrong rule can do.
 const MAX_SWEEPS: usize = 100;
@@ -16,12 +17,12 @@ pub fn rewrite(
     pass: &'static str,
     rules: &[Rule],
     graph: Graph,
-    target: &dyn Target,
+    cx: &PassContext<'_>,
 ) -> Result<(Graph, PassReport)> {
     let mut report = PassReport { pass, nodes_before: graph.nodes().len(), ..PassReport::default() };
     let mut graph = graph;
     for _ in 0..MAX_SWEEPS {
-        let Some(next) = sweep(rules, &graph, target, &mut report)? else {
+        let Some(next) = sweep(rules, &graph, cx, &mut report)? else {
             report.nodes_after = graph.nodes().len();
             return Ok((graph, report));
         };
@@ -34,10 +35,10 @@ pub fn rewrite(
 fn sweep(
     rules: &[Rule],
     graph: &Graph,
-    target: &dyn Target,
+    cx: &PassContext<'_>,
     report: &mut PassReport,
 ) -> Result<Option<Graph>> {
-    let matcher = Matcher::new(graph, target);
+    let matcher = Matcher::new(graph, cx);
     let mut sweep = Sweep::new(&matcher);
     let name = |id: NodeId| graph.node(id).results.first().map_or("", |&v| &graph.value(v).name).to_owned();
     let (mut fired, mut near_misses) = (Vec::new(), Vec::new());

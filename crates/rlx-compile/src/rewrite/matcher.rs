@@ -6,6 +6,8 @@ use std::sync::Arc;
 use rlx_ir::op::EvalContext;
 use rlx_ir::{Bindings, Def, Graph, Node, NodeId, Op, Tensor, Type, Value};
 
+use crate::passes::PassContext;
+use crate::precision::PrecisionPolicy;
 use crate::{OpFacts, OperandFacts, Role, Support, Target};
 
 /// Constants are evaluated at compile time up to this many elements.
@@ -15,6 +17,7 @@ const MAX_FOLDED_ELEMS: usize = 4096;
 pub struct Matcher<'a> {
     graph: &'a Graph,
     target: &'a dyn Target,
+    policy: &'a PrecisionPolicy,
     users: Vec<Vec<NodeId>>,
     returned: Vec<bool>,
     roles: Vec<Role>,
@@ -44,8 +47,8 @@ impl std::fmt::Debug for Matcher<'_> {
 }
 
 impl<'a> Matcher<'a> {
-    /// A view of `graph`, for `target`.
-    pub fn new(graph: &'a Graph, target: &'a dyn Target) -> Self {
+    /// A view of `graph`.
+    pub fn new(graph: &'a Graph, cx: &PassContext<'a>) -> Self {
         let mut returned = vec![false; graph.values().len()];
         graph.outputs().iter().for_each(|v| returned[v.index()] = true);
         let mut overwriter = vec![None; graph.values().len()];
@@ -56,7 +59,8 @@ impl<'a> Matcher<'a> {
         }
         Self {
             graph,
-            target,
+            target: cx.target,
+            policy: cx.precision,
             users: graph.users(),
             returned,
             roles: roles(graph),
@@ -133,6 +137,11 @@ impl<'a> Matcher<'a> {
     /// The node that overwrites `value`, where it is a version of a state.
     pub fn overwriter(&self, value: Value) -> Option<NodeId> {
         self.overwriter[value.index()]
+    }
+
+    /// The precision that the program is to have.
+    pub fn policy(&self) -> &'a PrecisionPolicy {
+        self.policy
     }
 
     /// The backend.

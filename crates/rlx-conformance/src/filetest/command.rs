@@ -2,7 +2,10 @@
 
 use rlx_compile::passes::{PassContext, by_name};
 use rlx_compile::rewrite::{Numerics, PassReport};
-use rlx_compile::{AnyTarget, CompileOptions, CoreTarget, OpFacts, Support, Target, build_plan, run_passes};
+use rlx_compile::{
+    AnyTarget, CompileOptions, Compute, CoreTarget, Keep, OpFacts, PrecisionPolicy, Support, Target,
+    build_plan, run_passes,
+};
 use rlx_ir::text::parse;
 use rlx_ir::{Graph, OpSet, Tensor, verify};
 
@@ -82,8 +85,28 @@ fn checked(case: &Case, before: &Graph, after: &Graph, reports: &[PassReport]) -
     Ok(text)
 }
 
+/// `compute=f16` and `keep=scope:lm_head`, `keep=op:matmul`, `keep=weight:output.weight`.
+fn policy(case: &Case) -> Result<PrecisionPolicy> {
+    let compute = match case.option("compute") {
+        None | Some("f32") => Compute::F32,
+        Some("f16") => Compute::F16,
+        Some("bf16") => Compute::BF16,
+        Some("int8") => Compute::Int8,
+        Some(other) => rlx_ir::bail!(InvalidArgument, "compute={other}: expected f32, f16, bf16 or int8"),
+    };
+    let policy = PrecisionPolicy::new(compute);
+    let Some(keep) = case.option("keep") else { return Ok(policy) };
+    Ok(policy.keeping(match keep.split_once(':') {
+        Some(("scope", s)) => Keep::Scope(s.to_owned()),
+        Some(("op", s)) => Keep::Op(s.to_owned()),
+        Some(("weight", s)) => Keep::Weight(s.to_owned()),
+        _ => rlx_ir::bail!(InvalidArgument, "keep={keep}: expected scope:, op: or weight: and a name"),
+    }))
+}
+
 fn options(case: &Case) -> Result<CompileOptions> {
     let mut options = CompileOptions { verify: true, ..CompileOptions::default() };
+    options.precision = policy(case)?;
     options.stop_after = case.option("stop_after").map(str::to_owned);
     options.fuse = match case.option("fuse") {
         None | Some("on") => true,
@@ -94,11 +117,12 @@ fn options(case: &Case) -> Result<CompileOptions> {
 }
 
 fn pass(case: &Case) -> Result<String> {
-    case.check_options(&["without"])?;
+    case.check_options(&["without", "compute", "keep"])?;
     let name = case.command.get(1).map_or("", String::as_str);
     let Some(pass) = by_name(name) else { rlx_ir::bail!(InvalidArgument, "there is no pass {name:?}") };
     let target = target(case);
-    let cx = PassContext { target: &*target };
+    let precision = policy(case)?;
+    let cx = PassContext { target: &*target, precision: &precision };
     let before = graph(case)?;
     let (after, report) = (pass.run)(before.clone(), &cx)?;
     let text = checked(case, &before, &after, &[report])?;
@@ -110,7 +134,7 @@ fn pass(case: &Case) -> Result<String> {
 }
 
 fn pipeline(case: &Case) -> Result<String> {
-    case.check_options(&["without", "fuse", "stop_after"])?;
+    case.check_options(&["without", "fuse", "stop_after", "compute", "keep"])?;
     let (target, options) = (target(case), options(case)?);
     let before = graph(case)?;
     let (after, reports) = run_passes(before.clone(), &*target, &options)?;

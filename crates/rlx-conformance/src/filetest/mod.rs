@@ -22,6 +22,7 @@
 //!   that the result parses again and holds the verifier's invariants, that a second run changes nothing, and that
 //!   the interpreter computes the same before and after;
 //! - `pipeline [TARGET] [OPTION=VALUE...]`: the same for all stages; also `fuse=off` and `stop_after=STAGE`;
+//!   `pass` and `pipeline` take `compute=f32|f16|bf16|int8` and `keep=scope:NAME|op:NAME|weight:NAME`;
 //! - `plan [TARGET]`: prints the plan of the graph as it is;
 //! - `run`: interprets the graph.
 //!

@@ -1,0 +1,84 @@
+//! `legalise`: composites that the target refuses are decomposed, until it refuses none.
+//!
+//! Work on weights alone is done once at load, and a view is no work at all: the target is not asked about either.
+
+use rlx_ir::op::Tier;
+use rlx_ir::{Graph, Node, NodeId, View};
+
+use super::{Pass, PassContext};
+use crate::rewrite::{Matcher, Numerics, Outcome, PassReport, Patch, Rule, rewrite};
+use crate::{Error, Result, Role, Support};
+
+const NAME: &str = "legalise";
+
+/// The pass.
+pub const PASS: Pass = Pass { name: NAME, rules: RULES, run };
+
+const RULES: &[Rule] = &[Rule {
+    name: "decompose",
+    numerics: Numerics::Reassociates,
+    doc: "a composite that the target refuses -> what its definition says in other ops",
+    apply: decompose,
+}];
+
+/// Decomposes what the target refuses.
+///
+/// # Errors
+/// `UnsupportedOnDevice` naming op, types and the target's reason, where it refuses an op that does not decompose.
+pub fn run(graph: Graph, cx: &PassContext<'_>) -> Result<(Graph, PassReport)> {
+    let (graph, report) = rewrite(NAME, RULES, graph, cx)?;
+    let matcher = Matcher::new(&graph, cx);
+    for node in graph.nodes() {
+        if let Some(reason) = refused(&matcher, node) {
+            let types: Vec<String> = graph.operand_types(node).iter().map(ToString::to_string).collect();
+            rlx_ir::bail!(
+                UnsupportedOnDevice,
+                "%{} = {}({}): the device does not run this: {reason}",
+                node.results.first().map_or("", |&v| &graph.value(v).name),
+                node.op.name(),
+                types.join(", ")
+            );
+        }
+    }
+    Ok((graph, report))
+}
+
+/// Why the target does not run `node`, if it must and does not.
+fn refused(cx: &Matcher<'_>, node: &Node) -> Option<String> {
+    let prepared = node.results.iter().all(|&v| cx.role(v) == Role::Weight);
+    if prepared || is_view(cx, node) {
+        return None;
+    }
+    match cx.supports(node) {
+        Support::Yes => None,
+        Support::No(reason) => Some(reason),
+    }
+}
+
+fn is_view(cx: &Matcher<'_>, node: &Node) -> bool {
+    match (node.operands.first(), node.results.first()) {
+        (Some(&x), Some(&y)) if !cx.ty(y).dtype.is_block() => {
+            node.op.view(&View::dense(&cx.ty(x).shape), cx.ty(y)).is_some()
+        }
+        _ => false,
+    }
+}
+
+fn decompose(cx: &Matcher<'_>, id: NodeId) -> Outcome {
+    let node = cx.node(id);
+    if node.op.tier() != Tier::Composite {
+        return Outcome::NoMatch;
+    }
+    let Some(reason) = refused(cx, node) else { return Outcome::NoMatch };
+    let op = node.op.clone();
+    Outcome::Patch(Patch::of_node(cx.graph(), id, node.operands.clone(), move |b, x| {
+        match op.decompose(b, x)? {
+            Some(values) => Ok(values),
+            None => rlx_ir::bail!(
+                UnsupportedOnDevice,
+                "the device does not run {}: {reason}; and it does not decompose",
+                op.name()
+            ),
+        }
+    }))
+}
