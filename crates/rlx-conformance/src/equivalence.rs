@@ -1,6 +1,7 @@
 //! Whether two graphs compute the same: the check that a pass keeps a program's meaning.
 
-use rlx_compile::rewrite::Numerics;
+use rlx_compile::passes::by_name;
+use rlx_compile::rewrite::{Numerics, PassReport};
 use rlx_ir::interp::{RunData, run, seeded};
 use rlx_ir::op::Evaluated;
 use rlx_ir::{DType, Graph, Tensor, TensorType};
@@ -100,6 +101,17 @@ pub fn same_meaning(before: &Graph, after: &Graph, data: &RunData<'_>, numerics:
         same_tensor(e, g, numerics).map_err(|e| e.context(format!("state {name:?}")))?;
     }
     Ok(())
+}
+
+/// The loosest class of the rules that fired.
+pub fn numerics_of(reports: &[PassReport]) -> Numerics {
+    let rules = || reports.iter().flat_map(|r| by_name(r.pass)).flat_map(|p| p.rules);
+    let fired = reports.iter().flat_map(|r| &r.fired);
+    fired
+        .filter_map(|f| rules().find(|r| r.name == f.rule))
+        .map(|r| r.numerics)
+        .max()
+        .unwrap_or(Numerics::Exact)
 }
 
 fn same_tensor(expected: &Tensor, got: &Tensor, numerics: Numerics) -> Result<()> {

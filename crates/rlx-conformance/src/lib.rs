@@ -3,5 +3,6 @@
 pub mod equivalence;
 mod error;
 pub mod filetest;
+pub mod random_graph;
 
 pub use error::{Error, Result};

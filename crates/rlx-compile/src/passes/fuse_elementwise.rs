@@ -32,47 +32,63 @@ const RULES: &[Rule] = &[Rule {
     apply: |_, _| Outcome::NoMatch,
 }];
 
-/// Puts elementwise nodes into regions.
+/// Puts elementwise nodes into regions, until no two are left that could be in one.
 ///
 /// # Errors
 /// `Bug` where a patch does not fit.
 pub fn run(graph: Graph, cx: &PassContext<'_>) -> Result<(Graph, PassReport)> {
     let mut report = PassReport { pass: NAME, nodes_before: graph.nodes().len(), ..PassReport::default() };
-    let matcher = Matcher::new(&graph, cx);
+    let mut graph = graph;
+    // Every sweep leaves fewer nodes.
+    while let Some(next) = sweep(&graph, cx, &mut report)? {
+        graph = next;
+    }
+    report.nodes_after = graph.nodes().len();
+    Ok((graph, report))
+}
+
+/// One sweep; `None` where no region was found.
+fn sweep(graph: &Graph, cx: &PassContext<'_>, report: &mut PassReport) -> Result<Option<Graph>> {
+    let matcher = Matcher::new(graph, cx);
     let mut sweep = Sweep::new(&matcher);
+    let (mut fired, mut near_misses) = (Vec::new(), Vec::new());
     let ids: Vec<NodeId> = graph.iter_nodes().map(|(id, _)| id).collect();
     for &id in ids.iter().rev() {
         if sweep.is_covered(id) || !can_join(&matcher, id) {
             continue;
         }
-        let value = graph.value(graph.node(id).results[0]).name.clone();
-        // First with results that others read too; where these leave no place, without.
-        for share in [true, false] {
-            let region = grow(&matcher, &sweep, id, share);
-            if region.len() < 2 {
-                break;
-            }
-            let region = Region::new(&matcher, &region)?;
-            let operands: Vec<Operand> = region.reads.iter().map(|&v| v.into()).collect();
-            let op = FusedRegion { body: region.body };
-            if let Err(reason) = matcher.check(&op, &operands) {
-                let (rule, value) = (RULES[0].name, value.clone());
-                report.near_misses.push(NearMiss { rule, value, reason });
-                break;
-            }
-            let patch = Patch::new(region.nodes, region.reads, region.results, |b, x| Ok(b.emit(op, x)?));
-            if sweep.offer(patch)? {
-                report.fired.push(Fired { rule: RULES[0].name, value });
-                break;
-            }
+        let (rule, value) = (RULES[0].name, graph.value(graph.node(id).results[0]).name.clone());
+        match fuse(&matcher, &mut sweep, id)? {
+            None => {}
+            Some(Err(reason)) => near_misses.push(NearMiss { rule, value, reason }),
+            Some(Ok(())) => fired.push(Fired { rule, value }),
         }
     }
-    report.fired.reverse();
-    report.near_misses.reverse();
-    let out = if sweep.is_empty() { None } else { Some(sweep.rebuild()?) };
-    let graph = out.unwrap_or(graph);
-    report.nodes_after = graph.nodes().len();
-    Ok((graph, report))
+    report.fired.extend(fired.into_iter().rev());
+    near_misses.reverse();
+    report.near_misses = near_misses;
+    if sweep.is_empty() { Ok(None) } else { Ok(Some(sweep.rebuild()?)) }
+}
+
+/// Offers the region that ends at `id`: first with results that others read too; where these leave no place, without.
+fn fuse(matcher: &Matcher<'_>, sweep: &mut Sweep<'_>, id: NodeId) -> Result<Option<Result<(), String>>> {
+    for share in [true, false] {
+        let region = grow(matcher, sweep, id, share);
+        if region.len() < 2 {
+            break;
+        }
+        let region = Region::new(matcher, &region)?;
+        let operands: Vec<Operand> = region.reads.iter().map(|&v| v.into()).collect();
+        let op = FusedRegion { body: region.body };
+        if let Err(reason) = matcher.check(&op, &operands) {
+            return Ok(Some(Err(reason)));
+        }
+        let patch = Patch::new(region.nodes, region.reads, region.results, |b, x| Ok(b.emit(op, x)?));
+        if sweep.offer(patch)? {
+            return Ok(Some(Ok(())));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether a region may hold the node: what is made of weights alone is prepared at load instead.

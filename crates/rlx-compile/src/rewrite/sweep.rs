@@ -234,3 +234,117 @@ impl<'a> Rebuild<'a> {
         Ok(self.builder.finish_unverified(&outputs))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rlx_ir::text::parse;
+    use rlx_ir::{Graph, NodeId, OpSet, verify};
+
+    use super::*;
+    use crate::AnyTarget;
+    use crate::passes::PassContext;
+    use crate::precision::PrecisionPolicy;
+
+    fn graph(text: &str) -> Graph {
+        parse(text, &OpSet::builtin()).unwrap()
+    }
+
+    fn value(graph: &Graph, name: &str) -> Value {
+        graph.value_ids().find(|v| graph.value(*v).name == name).unwrap()
+    }
+
+    /// A patch that covers the makers of `covers`, and replaces the values `replaces` by negations of the values `reads`.
+    fn negate(graph: &Graph, covers: &[&str], reads: &[&str], replaces: &[&str]) -> Patch {
+        let values = |names: &[&str]| names.iter().map(|n| value(graph, n)).collect::<Vec<_>>();
+        let nodes: Vec<NodeId> = values(covers)
+            .into_iter()
+            .filter_map(|v| graph.iter_nodes().find(|(_, n)| n.results.contains(&v)).map(|(id, _)| id))
+            .collect();
+        Patch::new(nodes, values(reads), values(replaces), |b, x| x.iter().map(|&v| Ok(b.neg(v)?)).collect())
+    }
+
+    /// Which of the patches are taken, and the rebuilt graph.
+    fn apply(graph: &Graph, patches: Vec<Patch>) -> (Vec<bool>, Graph) {
+        let precision = PrecisionPolicy::default();
+        let matcher = Matcher::new(graph, &PassContext { target: &AnyTarget, precision: &precision });
+        let mut sweep = Sweep::new(&matcher);
+        let taken = patches.into_iter().map(|p| sweep.offer(p).unwrap()).collect();
+        let out = sweep.rebuild().unwrap();
+        verify(&out).unwrap();
+        (taken, out)
+    }
+
+    #[test]
+    fn a_state_is_not_read_after_it_was_overwritten() {
+        let g = graph(
+            "graph @g {
+               %s = state \"s\" : f32[1, 4, 1, 2]
+               %x = input \"x\" : f32[1, 1, 2]
+               %i = input \"i\" : i32[1]
+               %a = neg %s
+               %s1 = kv_write %s, %x, %i
+               %b = abs %a
+               return %b
+             }",
+        );
+        let (taken, out) = apply(&g, vec![negate(&g, &["a", "b"], &["s"], &["b"])]);
+        assert_eq!(taken, [false]);
+        assert_eq!(out.to_string(), g.to_string());
+        let (taken, _) = apply(&g, vec![negate(&g, &["b"], &["a"], &["b"])]);
+        assert_eq!(taken, [true]);
+    }
+
+    #[test]
+    fn patches_that_would_wait_for_each_other_are_not_both_taken() {
+        let g = graph(
+            "graph @g {
+               %x = input \"x\" : f32[2]
+               %a = exp %x
+               %b = exp %x
+               %c = abs %b
+               %d = abs %a
+               return %c, %d
+             }",
+        );
+        // The first makes a and c of x and b, the second b and d of x and a.
+        let first = negate(&g, &["a", "c"], &["x", "b"], &["a", "c"]);
+        let second = negate(&g, &["b", "d"], &["x", "a"], &["b", "d"]);
+        let (taken, out) = apply(&g, vec![first, second]);
+        assert_eq!(taken, [true, false]);
+        assert_eq!(out.nodes().len(), 4);
+    }
+
+    #[test]
+    fn a_replacement_comes_before_the_first_reader_of_what_it_replaces() {
+        let g = graph(
+            "graph @g {
+               %x = input \"x\" : f32[2]
+               %a = exp %x
+               %r = abs %a
+               %b = exp %x
+               return %r, %b
+             }",
+        );
+        let (taken, out) = apply(&g, vec![negate(&g, &["a", "b"], &["x", "x"], &["a", "b"])]);
+        assert_eq!(taken, [true]);
+        let names: Vec<&str> = out.nodes().iter().map(|n| out.value(n.results[0]).name.as_str()).collect();
+        assert_eq!(names, ["a", "b", "r"]);
+    }
+
+    #[test]
+    fn a_patch_that_forgets_a_reader_is_an_error() {
+        let g = graph(
+            "graph @g {
+               %x = input \"x\" : f32[2]
+               %a = exp %x
+               %b = abs %a
+               %c = abs %a
+               return %b, %c
+             }",
+        );
+        let precision = PrecisionPolicy::default();
+        let matcher = Matcher::new(&g, &PassContext { target: &AnyTarget, precision: &precision });
+        let e = Sweep::new(&matcher).offer(negate(&g, &["a", "b"], &["x"], &["b"])).unwrap_err();
+        assert!(e.message().contains("%a, which is still read"), "{e}");
+    }
+}

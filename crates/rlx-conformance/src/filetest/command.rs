@@ -1,7 +1,7 @@
 //! The commands.
 
 use rlx_compile::passes::{PassContext, by_name};
-use rlx_compile::rewrite::{Numerics, PassReport};
+use rlx_compile::rewrite::PassReport;
 use rlx_compile::{
     AnyTarget, CompileOptions, Compute, CoreTarget, Keep, OpFacts, PrecisionPolicy, Support, Target,
     build_plan, run_passes,
@@ -11,7 +11,7 @@ use rlx_ir::{Graph, OpSet, Tensor, verify};
 
 use super::case::{Case, Keyword};
 use super::data::{check_results, run_data};
-use crate::equivalence::{interpret, same_meaning};
+use crate::equivalence::{interpret, numerics_of, same_meaning};
 use crate::{Error, Result};
 
 /// Runs the case's command; returns what it prints.
@@ -63,23 +63,12 @@ fn target(case: &Case) -> Box<dyn Target> {
     }
 }
 
-/// The loosest class of the rules that fired.
-fn numerics(reports: &[PassReport]) -> Numerics {
-    let rules = || reports.iter().flat_map(|r| by_name(r.pass)).flat_map(|p| p.rules);
-    let fired = reports.iter().flat_map(|r| &r.fired);
-    fired
-        .filter_map(|f| rules().find(|r| r.name == f.rule))
-        .map(|r| r.numerics)
-        .max()
-        .unwrap_or(Numerics::Exact)
-}
-
 /// What must hold after every pass; returns the printed graph and reports.
 fn checked(case: &Case, before: &Graph, after: &Graph, reports: &[PassReport]) -> Result<String> {
     verify(after)?;
     let mut text = print_twice(after)?;
     let data = run_data(case, before)?;
-    same_meaning(before, after, &data, numerics(reports))
+    same_meaning(before, after, &data, numerics_of(reports))
         .map_err(|e| e.context(format!("the meaning changed\n{text}")))?;
     reports.iter().for_each(|r| text.push_str(&r.to_string()));
     Ok(text)

@@ -112,7 +112,10 @@ fn supports_attention(facts: &OpFacts<'_>) -> Support {
     let [q, k, v] = [0, 1, 2].map(|i| &facts.operands[i].ty);
     let bias = facts.op.downcast::<Attention>().is_some_and(|a| a.mask == MaskKind::Bias);
     require(&[
-        (is_small_float(q.dtype) && k.dtype == q.dtype && v.dtype == q.dtype, "one dtype of f32, f16 or bf16"),
+        (
+            is_small_float(q.dtype) && k.dtype == q.dtype && v.dtype == q.dtype,
+            "one dtype of f32, f16 or bf16",
+        ),
         (q.shape.last() == v.shape.last(), "values as wide as keys"),
         (facts.operands[3].ty.dtype == DType::I32, "i32 starts"),
         (!bias || facts.operands.get(4).is_some_and(|b| b.ty.dtype == DType::F32), "an f32 bias"),
@@ -121,9 +124,10 @@ fn supports_attention(facts: &OpFacts<'_>) -> Support {
 }
 
 fn build_attention(facts: &OpFacts<'_>) -> Result<Box<dyn Thunk>> {
-    let Some(op) = facts.op.downcast::<Attention>() else { bail!(Bug, "{} is not attention", facts.op.name()) };
-    let scoring =
-        Scoring { scale: op.scale as f32, softcap: op.softcap.map(|c| c as f32), mask: op.mask };
+    let Some(op) = facts.op.downcast::<Attention>() else {
+        bail!(Bug, "{} is not attention", facts.op.name())
+    };
+    let scoring = Scoring { scale: op.scale as f32, softcap: op.softcap.map(|c| c as f32), mask: op.mask };
     Ok(match facts.results[0].dtype {
         DType::F16 => Box::new(Ragged::<f16>(scoring, Default::default())),
         DType::BF16 => Box::new(Ragged::<bf16>(scoring, Default::default())),
@@ -171,8 +175,7 @@ fn build_paged(facts: &OpFacts<'_>) -> Result<Box<dyn Thunk>> {
     let Some(op) = facts.op.downcast::<PagedAttention>() else {
         bail!(Bug, "{} is not paged_attention", facts.op.name())
     };
-    let scoring =
-        Scoring { scale: op.scale as f32, softcap: op.softcap.map(|c| c as f32), mask: op.mask };
+    let scoring = Scoring { scale: op.scale as f32, softcap: op.softcap.map(|c| c as f32), mask: op.mask };
     let state = facts.operands[1].ty.dtype;
     Ok(match facts.operands[0].ty.dtype {
         DType::F16 => of::<f16>(state, scoring),

@@ -42,7 +42,8 @@ pub(crate) fn repeats_over(a: &Type, b: &Type) -> bool {
     let one = Dim::constant(1);
     let b_dims: Vec<&Dim> = b.shape.dims().iter().skip_while(|d| **d == one).collect();
     let a_dims = a.shape.dims();
-    b_dims.len() <= a_dims.len() && a_dims[a_dims.len() - b_dims.len()..].iter().zip(&b_dims).all(|(x, y)| x == *y)
+    b_dims.len() <= a_dims.len()
+        && a_dims[a_dims.len() - b_dims.len()..].iter().zip(&b_dims).all(|(x, y)| x == *y)
 }
 
 /// Whether the operands fit as they are, or exchanged.

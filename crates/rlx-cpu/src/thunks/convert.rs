@@ -95,7 +95,9 @@ impl<T: Element + bytemuck::Pod> Thunk for Quantize<T> {
 
     fn run(&self, call: &mut StepCall<'_>) -> Result<()> {
         let cols = call.shape(0).last().copied().unwrap_or(1);
-        let DType::Block(block) = call.step.results[0].ty.dtype else { bail!(Bug, "quantize to no block type") };
+        let DType::Block(block) = call.step.results[0].ty.dtype else {
+            bail!(Bug, "quantize to no block type")
+        };
         quantize(call.cpu, block, cols, call.read::<T>(0)?, call.write_bytes(0))
     }
 }
@@ -125,7 +127,9 @@ impl<T: Element + bytemuck::Pod> Thunk for Dequantize<T> {
 
     fn run(&self, call: &mut StepCall<'_>) -> Result<()> {
         let cols = call.shape(0).last().copied().unwrap_or(1);
-        let DType::Block(block) = call.step.operands[0].ty.dtype else { bail!(Bug, "dequantize of no block type") };
+        let DType::Block(block) = call.step.operands[0].ty.dtype else {
+            bail!(Bug, "dequantize of no block type")
+        };
         dequantize(call.cpu, block, cols, call.bytes(0)?, call.write::<T>(0)?)
     }
 }

@@ -82,7 +82,14 @@ fn supports_kv_write(facts: &OpFacts<'_>) -> Support {
     require(&[
         (is_small_float(state.ty.dtype) && is_small_float(x.ty.dtype), "f32, f16 or bf16"),
         (token_rows(x), "tokens without gaps inside"),
-        (facts.operands.iter().filter(|o| !std::ptr::eq(*o, x)).all(|o: &OperandFacts| o.strides.is_none()), "dense operands"),
+        (
+            facts
+                .operands
+                .iter()
+                .filter(|o| !std::ptr::eq(*o, x))
+                .all(|o: &OperandFacts| o.strides.is_none()),
+            "dense operands",
+        ),
     ])
 }
 
