@@ -259,6 +259,20 @@ impl Builder {
         Ok(results)
     }
 
+    /// Copies a node of `from` with its types, names and scope: for passes, which leave most nodes as they are. `operands`
+    /// have the types of the node's own; nothing is inferred again.
+    pub fn copy_node(&mut self, from: &Graph, node: &Node, operands: Vec<Value>) -> Vec<Value> {
+        let id = NodeId(u32::try_from(self.graph.nodes.len()).unwrap_or(u32::MAX));
+        let mut results = Vec::with_capacity(node.results.len());
+        for (index, &value) in (0..).zip(&node.results) {
+            let info = from.value(value);
+            results.push(self.push(info.ty.clone(), Def::Result { node: id, index }, &info.name));
+        }
+        let (op, scope) = (node.op.clone(), node.scope.clone());
+        self.graph.nodes.push(Node { op, operands, results: results.clone(), scope });
+        results
+    }
+
     /// Ends the graph, which returns `outputs`.
     ///
     /// # Errors

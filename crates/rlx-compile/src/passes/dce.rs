@@ -64,10 +64,8 @@ pub fn run(graph: Graph, _: &PassContext<'_>) -> Result<(Graph, PassReport)> {
     for node in graph.nodes().iter().filter(|n| n.results.iter().any(alive)) {
         // What a live node reads is live.
         let operands: Vec<Value> = node.operands.iter().filter_map(|v| map[v.index()]).collect();
-        b.set_scope(node.scope.clone());
-        let results = b.emit_ref(node.op.clone(), &operands)?;
+        let results = b.copy_node(&graph, node, operands);
         for (old, new) in node.results.iter().zip(results) {
-            b.name(new, &graph.value(*old).name);
             map[old.index()] = Some(new);
         }
     }

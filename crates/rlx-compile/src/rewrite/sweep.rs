@@ -173,10 +173,8 @@ impl<'a> Rebuild<'a> {
     fn copy(&mut self, id: NodeId) -> Result<()> {
         let node = self.old.node(id);
         let operands = node.operands.iter().map(|&v| self.get(v)).collect::<Result<Vec<_>>>()?;
-        self.builder.set_scope(node.scope.clone());
-        let results = self.builder.emit_ref(node.op.clone(), &operands)?;
+        let results = self.builder.copy_node(self.old, node, operands);
         for (&old, new) in node.results.iter().zip(results) {
-            self.builder.name(new, &self.old.value(old).name);
             self.map[old.index()] = Some(new);
         }
         Ok(())
