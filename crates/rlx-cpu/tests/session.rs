@@ -49,6 +49,35 @@ fn a_compiled_graph_gives_what_the_interpreter_gives_for_every_size() {
 }
 
 #[test]
+fn an_elementwise_chain_runs_as_one_region() {
+    let text = r#"graph @chain(N <= 4096) {
+      %x = input "x" : f32[N, 7]
+      %b = weight "b" : f32[7] = seed 3
+      %c = const f32[] = [0.5]
+      %1 = add %x, %b
+      %2 = mul %1, %c
+      %3 = tanh %2
+      %4 = sub %3, %x
+      return %4
+    }"#;
+    let graph = text::parse(text, &OpSet::builtin()).unwrap();
+    let session = Session::compile(&runtime(), &graph, &NoWeights, &SessionOptions::default()).unwrap();
+    assert_eq!(session.kernels(), ["fused region"], "{}", session.plan());
+    let mut context = session.context(&[]).unwrap();
+    for n in [3000usize, 1, 0] {
+        let x: Vec<f32> = (0..n * 7).map(|i| ((i * 37 % 101) as f32 - 50.0) / 20.0).collect();
+        context.bind(&[("N", n)]).unwrap();
+        context.set("x", &x).unwrap();
+        context.run().unwrap();
+        let mut data = RunData::default().input("x", Tensor::f32([n, 7], &x).unwrap());
+        let expected = run(&graph, &mut data).unwrap().remove(0).tensor.to_f32().unwrap();
+        for (got, want) in context.output::<f32>(0).unwrap().iter().zip(expected) {
+            assert!((got - want).abs() <= 1e-6, "{got} {want}");
+        }
+    }
+}
+
+#[test]
 fn sizes_beyond_the_bound_and_wrong_inputs_are_refused() {
     let graph = text::parse(GRAPH, &OpSet::builtin()).unwrap();
     let session = Session::compile(&runtime(), &graph, &NoWeights, &SessionOptions::default()).unwrap();

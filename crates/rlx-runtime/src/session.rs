@@ -126,6 +126,11 @@ impl Session {
         self.executable.strategy()
     }
 
+    /// The name of the kernel behind each step, in the plan's order.
+    pub fn kernels(&self) -> Vec<String> {
+        self.executable.kernels()
+    }
+
     /// What each pass did, and which rules nearly fired.
     pub fn reports(&self) -> &[PassReport] {
         &self.reports

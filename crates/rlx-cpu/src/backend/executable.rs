@@ -27,11 +27,7 @@ pub(crate) struct Shared {
 }
 
 impl CpuExecutable {
-    pub(crate) fn new(
-        machine: Arc<Machine>,
-        plan: Arc<Plan>,
-        weights: Vec<Arc<DeviceWeight>>,
-    ) -> Result<Self> {
+    pub(crate) fn new(machine: Arc<Machine>, plan: Arc<Plan>, weights: &[Arc<DeviceWeight>]) -> Result<Self> {
         let mut thunks: Vec<Box<dyn Thunk>> = Vec::with_capacity(plan.steps.len());
         for step in &plan.steps {
             thunks.push(match &step.action {

@@ -127,7 +127,7 @@ impl Backend for CpuBackend {
                 format!("the CPU has no strategy {}", strategy.name()),
             ));
         }
-        Ok(Arc::new(CpuExecutable::new(self.machine.clone(), plan, weights)?))
+        Ok(Arc::new(CpuExecutable::new(self.machine.clone(), plan, &weights)?))
     }
 }
 

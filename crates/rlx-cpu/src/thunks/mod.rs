@@ -10,6 +10,7 @@ pub(crate) mod matmul;
 pub(crate) mod norm;
 pub(crate) mod reduce;
 pub(crate) mod reference;
+pub(crate) mod region;
 pub(crate) mod rows;
 pub(crate) mod unary;
 
@@ -38,7 +39,7 @@ pub(crate) fn entries() -> impl Iterator<Item = &'static Entry> {
         attention::ENTRIES,
         reduce::ENTRIES,
     ];
-    families.into_iter().flatten().chain(convert::ENTRIES).chain([&binary::GLU])
+    families.into_iter().flatten().chain(convert::ENTRIES).chain([&binary::GLU, &region::REGION])
 }
 
 /// Elements from token to token of operand `index`, whose tokens have no gaps inside.

@@ -1,0 +1,187 @@
+//! `fused_region`: a chain of elementwise ops, run tile by tile so that values in between stay in the first-level cache.
+
+use rlx_compile::{OpFacts, Support};
+use rlx_ir::ops::activation::gelu::{Approximate, Gelu};
+use rlx_ir::ops::activation::silu::Silu;
+use rlx_ir::ops::elementwise::binary::Binary as BinaryOp;
+use rlx_ir::ops::elementwise::unary::Unary as UnaryOp;
+use rlx_ir::ops::fused::fused_region::FusedRegion;
+use rlx_ir::{DType, Def, Graph, Node, bail};
+
+use super::binary::{binary_function, repeats_over};
+use super::unary::unary_function;
+use super::{StepCall, Thunk};
+use crate::backend::support::{Entry, all_dense, require};
+use crate::error::{Error, Result};
+use crate::kernels::Cpu;
+use crate::kernels::elementwise::{Binary, Unary, binary, unary};
+use crate::pool::chunks;
+
+/// `fused_region`.
+pub(crate) static REGION: Entry = Entry::new("fused_region", supports, build);
+
+/// Elements of a tile: a few tiles of f32 fit the first-level cache.
+const TILE: usize = 1024;
+
+/// Tiles of one task.
+const TASK_TILES: usize = 16;
+
+/// An op of the body; operands and result are slots.
+#[derive(Clone, Copy, Debug)]
+enum Instruction {
+    Unary(Unary, usize, usize),
+    Binary(Binary, usize, usize, usize),
+}
+
+/// The body as instructions over slots: operands first, then constants, then results.
+#[derive(Clone, Debug)]
+struct Program {
+    operands: usize,
+    constants: Vec<Vec<f32>>,
+    instructions: Vec<Instruction>,
+    result: usize,
+}
+
+fn unary_of(node: &Node) -> Option<Unary> {
+    if let Some(op) = node.op.downcast::<UnaryOp>() {
+        return unary_function(op.kind);
+    }
+    if let Some(gelu) = node.op.downcast::<Gelu>() {
+        return Some(if gelu.approximate == Approximate::Tanh { Unary::GeluTanh } else { Unary::Gelu });
+    }
+    node.op.is::<Silu>().then_some(Unary::Silu)
+}
+
+/// The program of a body, where the kernel can run it: f32, one result, and operands that repeat over it.
+fn compile(body: &Graph) -> Option<Program> {
+    let &[output] = body.outputs() else { return None };
+    let whole = body.ty(output);
+    let mut slots = vec![None; body.values().len()];
+    let mut next = 0;
+    let mut take = || {
+        next += 1;
+        next - 1
+    };
+    for (value, _) in body.inputs() {
+        slots[value.index()] = Some(take());
+    }
+    let operands = body.inputs().count();
+    let mut constants = Vec::new();
+    for value in body.value_ids() {
+        if let Def::Const(tensor) = &body.value(value).def {
+            constants.push(tensor.to_f32().ok()?);
+            slots[value.index()] = Some(take());
+        }
+    }
+    let mut instructions = Vec::new();
+    for node in body.nodes() {
+        let result = *node.results.first()?;
+        let slot = take();
+        let operand = |i: usize| slots[node.operands[i].index()];
+        let instruction = match (unary_of(node), node.op.downcast::<BinaryOp>()) {
+            (Some(function), _) => Instruction::Unary(function, operand(0)?, slot),
+            (None, Some(op)) => {
+                Instruction::Binary(binary_function(op.kind)?, operand(0)?, operand(1)?, slot)
+            }
+            _ => return None,
+        };
+        if body.ty(result).shape != whole.shape {
+            return None;
+        }
+        instructions.push(instruction);
+        slots[result.index()] = Some(slot);
+    }
+    let fits = |info: &rlx_ir::ValueInfo| info.ty.dtype == DType::F32 && repeats_over(whole, &info.ty);
+    if !body.values().iter().all(fits) {
+        return None;
+    }
+    Some(Program { operands, constants, instructions, result: slots[output.index()]? })
+}
+
+fn supports(facts: &OpFacts<'_>) -> Support {
+    let program = facts.op.downcast::<FusedRegion>().and_then(|r| compile(&r.body));
+    require(&[
+        (program.is_some(), "f32 arithmetic with one result, over which operands repeat"),
+        (all_dense(facts), "dense operands"),
+    ])
+}
+
+fn build(facts: &OpFacts<'_>) -> Result<Box<dyn Thunk>> {
+    match facts.op.downcast::<FusedRegion>().and_then(|r| compile(&r.body)) {
+        Some(program) => Ok(Box::new(program)),
+        None => bail!(Bug, "fused_region without a program"),
+    }
+}
+
+impl Program {
+    /// Fills one tile of the result, whose first element is number `start`.
+    fn tile(
+        &self,
+        cpu: Cpu<'_>,
+        inputs: &[&[f32]],
+        start: usize,
+        slots: &mut [Vec<f32>],
+        out: &mut [f32],
+    ) -> Result<()> {
+        for (input, slot) in inputs.iter().zip(slots.iter_mut()) {
+            slot.resize(out.len(), 0.0);
+            repeat_into(input, start, slot);
+        }
+        for instruction in &self.instructions {
+            match *instruction {
+                Instruction::Unary(function, a, result) => {
+                    let (before, after) = slots.split_at_mut(result);
+                    after[0].resize(out.len(), 0.0);
+                    unary(cpu, function, &before[a], &mut after[0])?;
+                }
+                Instruction::Binary(function, a, b, result) => {
+                    let (before, after) = slots.split_at_mut(result);
+                    after[0].resize(out.len(), 0.0);
+                    binary(cpu, function, &before[a], &before[b], &mut after[0])?;
+                }
+            }
+        }
+        out.copy_from_slice(&slots[self.result]);
+        Ok(())
+    }
+}
+
+/// Elements `start..` of `input` repeated for ever.
+fn repeat_into(input: &[f32], start: usize, out: &mut [f32]) {
+    let mut at = start % input.len().max(1);
+    let mut rest = out;
+    while !rest.is_empty() && !input.is_empty() {
+        let count = rest.len().min(input.len() - at);
+        let (piece, left) = rest.split_at_mut(count);
+        piece.copy_from_slice(&input[at..at + count]);
+        rest = left;
+        at = 0;
+    }
+}
+
+impl Thunk for Program {
+    fn kernel(&self) -> &str {
+        "fused region"
+    }
+
+    fn run(&self, call: &mut StepCall<'_>) -> Result<()> {
+        let out = call.write::<f32>(0)?;
+        let mut inputs = (0..self.operands).map(|i| call.read::<f32>(i)).collect::<Result<Vec<_>>>()?;
+        inputs.extend(self.constants.iter().map(Vec::as_slice));
+        let cpu = call.cpu;
+        let failed = std::sync::Mutex::new(None);
+        chunks(cpu.pool, out, TILE * TASK_TILES, |task, out| {
+            let mut slots = vec![Vec::new(); inputs.len() + self.instructions.len()];
+            for (i, tile) in out.chunks_mut(TILE).enumerate() {
+                let start = (task * TASK_TILES + i) * TILE;
+                if let Err(e) = self.tile(cpu, &inputs, start, &mut slots, tile) {
+                    *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(e);
+                }
+            }
+        })?;
+        match failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+            Some(e) => Err(e),
+            None => Ok(()),
+        }
+    }
+}
