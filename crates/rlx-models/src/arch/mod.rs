@@ -1,5 +1,10 @@
 //! Architectures: for each one its config, its table of tensor names and its graph.
 
+pub mod decoder;
+pub mod llama;
+pub mod rope;
+pub mod weight_type;
+
 use rlx_ir::bail;
 
 use crate::{Error, Result};

@@ -49,6 +49,11 @@ impl HfConfig {
         self.keys.get(key).filter(|v| !v.is_null())
     }
 
+    /// Whether the key is there, be it as `null`.
+    pub fn has_key(&self, key: &str) -> bool {
+        self.keys.contains_key(key)
+    }
+
     /// The config in the object `key` (`rope_scaling`, `text_config`).
     ///
     /// # Errors

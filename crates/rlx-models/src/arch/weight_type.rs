@@ -1,0 +1,71 @@
+//! In which type a weight is used.
+
+use rlx_ir::{Builder, DType, Value};
+
+use crate::Result;
+use crate::files::NamedWeights;
+
+/// In which type the matrices of a model are used; norms and biases always are f32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WeightType {
+    /// As the files hold them.
+    #[default]
+    AsStored,
+    /// Converted while they load, where rows of the type can be made of their columns; else f16.
+    Convert(DType),
+}
+
+impl WeightType {
+    /// The type in which a matrix with rows of `columns` elements that is stored as `stored` is used.
+    pub fn of(self, stored: DType, columns: usize) -> DType {
+        match self {
+            Self::Convert(to) if to.row_bytes(columns).is_some() => to,
+            Self::Convert(_) if stored != DType::F16 => DType::F16,
+            // Arithmetic on f64 is for the reference interpreter.
+            Self::AsStored if stored == DType::F64 => DType::F32,
+            _ => stored,
+        }
+    }
+
+    /// Declares the matrix `name` of this shape.
+    ///
+    /// # Errors
+    /// `NotFound` where it is missing, `InvalidFile` where it has another shape.
+    pub fn matrix(
+        self,
+        b: &mut Builder,
+        weights: &NamedWeights,
+        name: &str,
+        shape: [usize; 2],
+    ) -> Result<Value> {
+        let stored = weights.expect(name, &shape)?.dtype;
+        Ok(b.weight(name, self.of(stored, shape[1]), shape)?)
+    }
+}
+
+/// Declares the vector `name` (a norm's weight, a bias) of this length, as f32.
+///
+/// # Errors
+/// `NotFound` where it is missing, `InvalidFile` where it has another shape.
+pub fn vector(b: &mut Builder, weights: &NamedWeights, name: &str, len: usize) -> Result<Value> {
+    weights.expect(name, &[len])?;
+    Ok(b.weight(name, DType::F32, [len])?)
+}
+
+#[cfg(test)]
+mod tests {
+    use rlx_ir::quant::BlockType;
+
+    use super::*;
+
+    #[test]
+    fn a_type_that_does_not_fit_gives_way_to_f16() {
+        let q8_0 = DType::Block(BlockType::Q8_0);
+        let to = WeightType::Convert(q8_0);
+        assert_eq!(to.of(DType::F32, 64), q8_0);
+        assert_eq!(to.of(DType::F32, 48), DType::F16);
+        assert_eq!(to.of(DType::F16, 48), DType::F16);
+        assert_eq!(WeightType::AsStored.of(q8_0, 64), q8_0);
+        assert_eq!(WeightType::AsStored.of(DType::F64, 64), DType::F32);
+    }
+}
