@@ -4,6 +4,7 @@ pub mod arch;
 mod error;
 pub mod files;
 pub mod json;
+pub mod language;
 pub mod sampling;
 pub mod sentence_transformers;
 pub mod text;

@@ -4,6 +4,7 @@
 //!
 //! - The graph level, [`Builder`](ir::Builder) and [`Session`](runtime::Session): build or parse a graph, compile it, bind
 //!   sizes, run it.
+//! - The model level: [`LanguageModel`](models::language::LanguageModel) continues texts, token by token.
 //!
 //! ```
 //! use rlx::prelude::*;
@@ -34,6 +35,7 @@ pub use rlx_compile as compile;
 pub use rlx_cpu as cpu;
 pub use rlx_gguf as gguf;
 pub use rlx_ir as ir;
+pub use rlx_models as models;
 pub use rlx_runtime as runtime;
 
 use rlx_ir::env::Settings;
@@ -42,12 +44,19 @@ use rlx_runtime::Backend;
 #[cfg(feature = "cpu")]
 rlx_ir::define_error!(
     Error,
-    from: [rlx_ir::Error, rlx_compile::Error, rlx_gguf::Error, rlx_runtime::Error, rlx_cpu::Error]
+    from: [
+        rlx_ir::Error,
+        rlx_compile::Error,
+        rlx_gguf::Error,
+        rlx_runtime::Error,
+        rlx_models::Error,
+        rlx_cpu::Error
+    ]
 );
 #[cfg(not(feature = "cpu"))]
 rlx_ir::define_error!(
     Error,
-    from: [rlx_ir::Error, rlx_compile::Error, rlx_gguf::Error, rlx_runtime::Error]
+    from: [rlx_ir::Error, rlx_compile::Error, rlx_gguf::Error, rlx_runtime::Error, rlx_models::Error]
 );
 
 /// Finding the backends that are here.
@@ -100,6 +109,9 @@ pub mod prelude {
     pub use rlx_compile::CompileOptions;
     pub use rlx_ir::env::Settings;
     pub use rlx_ir::{Builder, DType, ErrorKind, Graph, OpSet, Shape, Tensor, Value};
+    pub use rlx_models::language::{
+        CancelToken, FinishReason, GenerateEvent, GenerateOptions, LanguageModel, LanguageOptions,
+    };
     pub use rlx_runtime::weights::{MemoryWeights, NoWeights};
     pub use rlx_runtime::{RunContext, Runtime, Session, SessionOptions};
 }

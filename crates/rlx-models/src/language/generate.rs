@@ -1,0 +1,247 @@
+//! Generating a continuation.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use rlx_ir::{Tick, bail};
+use rlx_runtime::pages::Sequence;
+
+use super::model::LanguageModel;
+use super::options::GenerateOptions;
+use super::output::{FinishReason, GenerateEvent, GenerateTimings, Generation};
+use super::session::{DecodeSession, Request, Wanted};
+use crate::sampling::Sampler;
+use crate::text::{EncodeOptions, StopMatcher, StreamDecoder, Tokenizer};
+use crate::{Error, Result};
+
+impl LanguageModel {
+    /// Continues `prompt`, and tells `on_event` what happens; its `Break` ends the generation.
+    ///
+    /// BOS is put first where the model's metadata says so; special tokens in the prompt are parsed. An empty prompt stands for
+    /// BOS, or where there is none for the end of a text before.
+    ///
+    /// # Errors
+    /// `ContextExceeded` where the prompt does not fit; `NonFinite` where logits are no numbers: later generations are not
+    /// touched by it; `InvalidArgument` for options out of range; errors of the tokenizer and of the device.
+    pub fn generate(
+        &self,
+        prompt: &str,
+        options: &GenerateOptions,
+        on_event: impl FnMut(GenerateEvent<'_>) -> ControlFlow<()>,
+    ) -> Result<Generation> {
+        let tokenizer = self.tokenizer()?;
+        let ids = self.prompt_ids(prompt)?;
+        let text = TextStream {
+            decoder: Some(StreamDecoder::continuation(tokenizer.clone())),
+            stop: StopMatcher::new(options.stop.iter().cloned())?,
+            text: String::new(),
+        };
+        self.run(&ids, text, options, on_event)
+    }
+
+    /// Continues `prompt_ids`; the text stays empty, and stop strings are not looked for. Needs no tokenizer.
+    ///
+    /// # Errors
+    /// As [`generate`](Self::generate); `InvalidArgument` for a prompt without tokens.
+    pub fn generate_ids(
+        &self,
+        prompt_ids: &[u32],
+        options: &GenerateOptions,
+        on_event: impl FnMut(GenerateEvent<'_>) -> ControlFlow<()>,
+    ) -> Result<Generation> {
+        let text = TextStream { decoder: None, stop: StopMatcher::default(), text: String::new() };
+        self.run(prompt_ids, text, options, on_event)
+    }
+
+    /// The tokens of `prompt` as [`generate`](Self::generate) takes them.
+    ///
+    /// # Errors
+    /// Errors of the tokenizer.
+    pub fn prompt_ids(&self, prompt: &str) -> Result<Vec<u32>> {
+        let tokenizer = self.tokenizer()?;
+        let mut ids = tokenizer.encode(prompt, EncodeOptions::default())?.ids;
+        if ids.is_empty() {
+            let special = tokenizer.special_tokens();
+            ids.extend(special.bos.or(special.eos));
+        }
+        Ok(ids)
+    }
+
+    fn run(
+        &self,
+        prompt: &[u32],
+        mut text: TextStream,
+        options: &GenerateOptions,
+        mut on_event: impl FnMut(GenerateEvent<'_>) -> ControlFlow<()>,
+    ) -> Result<Generation> {
+        if options.max_tokens < -1 {
+            bail!(InvalidArgument, "max_tokens is {}, and must be -1 or more", options.max_tokens);
+        }
+        let mut run = Run {
+            sampler: Sampler::new(options.sampling.clone())?,
+            stop_tokens: self.stop_tokens()?,
+            max_tokens: usize::try_from(options.max_tokens).unwrap_or(usize::MAX),
+            options,
+            token_ids: Vec::new(),
+            timings: GenerateTimings { prompt_tokens: prompt.len(), ..GenerateTimings::default() },
+        };
+        let limits = self.limits();
+        if prompt.len() > limits.context {
+            bail!(
+                ContextExceeded,
+                "the prompt has {} tokens, but the context holds {}; ask for a larger one, or for less text",
+                prompt.len(),
+                limits.context
+            );
+        }
+        let finish_reason = if run.max_tokens == 0 {
+            FinishReason::Length
+        } else if prompt.is_empty() {
+            bail!(InvalidArgument, "the prompt has no tokens");
+        } else {
+            let mut session = self.check_out()?;
+            let mut sequence = Sequence::default();
+            // After an error the memory is dropped: whatever it holds reaches nobody.
+            let reason = run.all(&mut session, &mut sequence, prompt, &mut text, &mut on_event)?;
+            session.truncate(&mut sequence, 0);
+            self.check_in(session);
+            reason
+        };
+        if finish_reason != FinishReason::Stop && finish_reason != FinishReason::Cancelled {
+            // Nothing is left to stop.
+            let _ = text.finish(&mut on_event);
+        }
+        Ok(Generation {
+            text: text.text,
+            token_ids: run.token_ids,
+            prompt_tokens: prompt.len(),
+            finish_reason,
+            timings: run.timings,
+        })
+    }
+}
+
+/// The state of a generation besides its text and its cache.
+struct Run<'a> {
+    sampler: Sampler,
+    stop_tokens: Vec<u32>,
+    max_tokens: usize,
+    options: &'a GenerateOptions,
+    token_ids: Vec<u32>,
+    timings: GenerateTimings,
+}
+
+impl Run<'_> {
+    fn all(
+        &mut self,
+        session: &mut DecodeSession,
+        sequence: &mut Sequence,
+        prompt: &[u32],
+        text: &mut TextStream,
+        on_event: &mut dyn FnMut(GenerateEvent<'_>) -> ControlFlow<()>,
+    ) -> Result<FinishReason> {
+        let (context, batch) = (session.limits().context, session.limits().tokens);
+        let start = Tick::now();
+        let mut next = None;
+        for chunk in prompt.chunks(batch) {
+            if self.options.cancel.is_cancelled() {
+                return Ok(FinishReason::Cancelled);
+            }
+            let done = sequence.len() + chunk.len();
+            let last = done == prompt.len();
+            let wanted = if last { Wanted::Last } else { Wanted::None };
+            chunk.iter().for_each(|&id| self.sampler.accept(id));
+            let logits = step(session, sequence, chunk, wanted)?;
+            if last {
+                self.timings.prefill_ns = start.elapsed_ns();
+                next = Some(self.sampler.sample(logits).map_err(|e| at(e, done))?);
+            }
+            if on_event(GenerateEvent::Prompt { done, total: prompt.len() }).is_break() {
+                return Ok(FinishReason::Cancelled);
+            }
+        }
+        let Some(mut token) = next else { bail!(Bug, "a prompt without logits") };
+        let start = Tick::now();
+        loop {
+            if self.stop_tokens.contains(&token) {
+                return Ok(FinishReason::Eos);
+            }
+            self.token_ids.push(token);
+            self.sampler.accept(token);
+            if on_event(GenerateEvent::Token(token)).is_break() {
+                return Ok(FinishReason::Cancelled);
+            }
+            if let Some(reason) = text.push(token, on_event) {
+                return Ok(reason);
+            }
+            if self.token_ids.len() >= self.max_tokens || sequence.len() >= context {
+                return Ok(FinishReason::Length);
+            }
+            if self.options.cancel.is_cancelled() {
+                return Ok(FinishReason::Cancelled);
+            }
+            let logits = step(session, sequence, &[token], Wanted::Last)?;
+            token = self.sampler.sample(logits).map_err(|e| at(e, prompt.len() + self.token_ids.len()))?;
+            self.timings.decode_steps += 1;
+            self.timings.decode_ns = start.elapsed_ns();
+        }
+    }
+}
+
+fn step<'a>(
+    session: &'a mut DecodeSession,
+    sequence: &mut Sequence,
+    tokens: &[u32],
+    logits: Wanted,
+) -> Result<&'a [f32]> {
+    session.step_one(Request { sequence, tokens, logits })
+}
+
+fn at(e: Error, tokens: usize) -> Error {
+    e.context(format!("after {tokens} tokens"))
+}
+
+/// Tokens to text that is certain.
+struct TextStream {
+    decoder: Option<StreamDecoder<Arc<Tokenizer>>>,
+    stop: StopMatcher,
+    text: String,
+}
+
+impl TextStream {
+    fn push(
+        &mut self,
+        token: u32,
+        on_event: &mut dyn FnMut(GenerateEvent<'_>) -> ControlFlow<()>,
+    ) -> Option<FinishReason> {
+        let piece = self.decoder.as_mut()?.push(token);
+        let (piece, stopped) = self.stop.push(&piece);
+        let told = self.tell(&piece, on_event);
+        if stopped {
+            return Some(FinishReason::Stop);
+        }
+        told.is_break().then_some(FinishReason::Cancelled)
+    }
+
+    /// Lets go what was held back.
+    fn finish(&mut self, on_event: &mut dyn FnMut(GenerateEvent<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        let rest = self.decoder.take().map(StreamDecoder::finish).unwrap_or_default();
+        let (mut piece, stopped) = self.stop.push(&rest);
+        if !stopped {
+            piece += &std::mem::take(&mut self.stop).finish();
+        }
+        self.tell(&piece, on_event)
+    }
+
+    fn tell(
+        &mut self,
+        piece: &str,
+        on_event: &mut dyn FnMut(GenerateEvent<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        if piece.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        self.text.push_str(piece);
+        on_event(GenerateEvent::Text(piece))
+    }
+}

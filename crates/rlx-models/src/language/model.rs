@@ -1,0 +1,225 @@
+//! Loading a language model.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use rlx_ir::{DType, bail};
+use rlx_runtime::weights::LoadProgress;
+use rlx_runtime::{Runtime, Session, SessionOptions};
+
+use super::options::LanguageOptions;
+use super::session::DecodeSession;
+use crate::arch::decoder::{self, DecoderLimits, DecoderShape};
+use crate::files::{ModelConfig, ModelFiles};
+use crate::text::{GgufVocab, Tokenizer, TokenizerConfig};
+use crate::{Error, Result};
+
+/// The longest context that is taken without being asked for, in tokens.
+const DEFAULT_CONTEXT: usize = 4096;
+/// Tokens of a page of the cache.
+const PAGE_LEN: usize = 32;
+/// The most rows of logits of one step, where there are not more sequences.
+const LOGIT_ROWS: usize = 64;
+
+/// What a language model keeps in memory, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LanguageMemory {
+    /// Prepared weights that were allocated; those that are used in place from a mapped file are not among them.
+    pub weights: u64,
+    /// The arena of one generation, planned at the largest step; pages that were never touched take no memory.
+    pub arena: u64,
+    /// Inputs of one generation.
+    pub inputs: u64,
+    /// Address space of keys and values for the whole context; memory is taken as it fills.
+    pub kv_reserved: u64,
+}
+
+/// A language model, ready to run. Threads may share it: each generation has its own cache.
+#[derive(Debug)]
+pub struct LanguageModel {
+    files: ModelFiles,
+    session: Session,
+    limits: DecoderLimits,
+    shape: DecoderShape,
+    tokenizer: OnceLock<Arc<Tokenizer>>,
+    /// The memory of the last generation, for the next one.
+    idle: Mutex<Option<DecodeSession>>,
+}
+
+impl LanguageModel {
+    /// Loads a model from a folder in the Hugging Face layout, a `.safetensors` file beside its `config.json`, or a `.gguf`.
+    ///
+    /// ```no_run
+    /// # fn main() -> rlx_models::Result<()> {
+    /// # let runtime = rlx_runtime::Runtime::new(vec![], rlx_ir::env::Settings::defaults());
+    /// use std::ops::ControlFlow;
+    ///
+    /// use rlx_models::language::{GenerateEvent, GenerateOptions, LanguageModel, LanguageOptions};
+    ///
+    /// let model = LanguageModel::load(&runtime, "model.gguf", &LanguageOptions::default())?;
+    /// let options = GenerateOptions { max_tokens: 32, ..GenerateOptions::default() };
+    /// let generation = model.generate("Once upon a time", &options, |event| {
+    ///     if let GenerateEvent::Text(piece) = event {
+    ///         print!("{piece}");
+    ///     }
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// println!("\n{} tokens", generation.token_ids.len());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidFile`, `UnsupportedModel` and `Io` for what is wrong with the files; `InvalidArgument` for a context
+    /// beyond the model's; `UnsupportedOnDevice` and `Device`.
+    pub fn load(runtime: &Runtime, path: impl AsRef<Path>, options: &LanguageOptions) -> Result<Self> {
+        Self::load_files(runtime, ModelFiles::open(path.as_ref())?, options, &|_, _| {})
+    }
+
+    /// Loads a model from open files; `progress` is told the bytes of weights that are done, and all bytes.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_files(
+        runtime: &Runtime,
+        files: ModelFiles,
+        options: &LanguageOptions,
+        progress: &LoadProgress<'_>,
+    ) -> Result<Self> {
+        let _span = tracing::info_span!("load", model = %files.path().display()).entered();
+        let decoder = decoder::open(&files)?;
+        let shape = decoder.shape();
+        let limits = limits(options, &shape).map_err(|e| e.context(files.path().display()))?;
+        let graph = decoder.graph(&limits)?;
+        let session_options = SessionOptions {
+            device: options.device.as_deref(),
+            strategy: options.strategy,
+            compile: options.compile.clone(),
+            progress,
+        };
+        let session = Session::compile(runtime, &graph, decoder.weights(), &session_options)?;
+        Ok(Self { files, session, limits, shape, tokenizer: OnceLock::new(), idle: Mutex::new(None) })
+    }
+
+    /// The files.
+    pub fn files(&self) -> &ModelFiles {
+        &self.files
+    }
+
+    /// The compiled step.
+    pub fn compiled(&self) -> &Session {
+        &self.session
+    }
+
+    /// The sizes of the network.
+    pub fn shape(&self) -> &DecoderShape {
+        &self.shape
+    }
+
+    /// The largest sizes of a step, and the context in tokens.
+    pub fn limits(&self) -> &DecoderLimits {
+        &self.limits
+    }
+
+    /// The tokenizer; it is read when it is asked for first.
+    ///
+    /// # Errors
+    /// `NotFound` where the folder has none; `InvalidFile` and `UnsupportedModel` where it cannot be read, or has more tokens
+    /// than the network.
+    pub fn tokenizer(&self) -> Result<&Arc<Tokenizer>> {
+        if let Some(tokenizer) = self.tokenizer.get() {
+            return Ok(tokenizer);
+        }
+        let place = |e: Error| e.context(self.files.path().display());
+        let tokenizer = match (self.files.config(), self.files.folder()) {
+            (ModelConfig::Gguf(gguf), _) => {
+                GgufVocab::from_metadata(gguf.metadata()).and_then(Tokenizer::from_gguf).map_err(place)?
+            }
+            (ModelConfig::Hf(_), folder) => Tokenizer::from_folder(folder.unwrap_or(Path::new(".")))?,
+        };
+        Ok(self.tokenizer.get_or_init(|| Arc::new(tokenizer)))
+    }
+
+    /// The tokens that end a text: all that the tokenizer or, where there is none, the config names.
+    ///
+    /// # Errors
+    /// `InvalidFile` where a file that names them is damaged.
+    pub fn stop_tokens(&self) -> Result<Vec<u32>> {
+        match (self.tokenizer(), self.files.folder()) {
+            (Ok(tokenizer), _) => Ok(tokenizer.special_tokens().stop.clone()),
+            (Err(e), Some(folder)) if e.kind() == rlx_ir::ErrorKind::NotFound => {
+                Ok(TokenizerConfig::from_folder(folder)?.eos_token_ids)
+            }
+            (Err(e), _) => Err(e),
+        }
+    }
+
+    /// Memory to run in, with a cache of `tokens` tokens for all its sequences together.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a cache that is too large to number; `Device` where memory cannot be had.
+    pub fn session(&self, tokens: usize) -> Result<DecodeSession> {
+        DecodeSession::new(&self.session, self.limits, self.shape, tokens)
+    }
+
+    /// What it keeps in memory.
+    ///
+    /// # Errors
+    /// `Device` where memory for a generation cannot be had.
+    pub fn memory(&self) -> Result<LanguageMemory> {
+        let session = self.check_out()?;
+        let memory = session.memory();
+        self.check_in(session);
+        Ok(LanguageMemory {
+            weights: self.session.weight_bytes(),
+            arena: memory.arena,
+            inputs: memory.inputs,
+            kv_reserved: memory.states,
+        })
+    }
+
+    /// Memory for one sequence of the whole context, from the last generation where it is there.
+    pub(super) fn check_out(&self) -> Result<DecodeSession> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match idle {
+            Some(session) => Ok(session),
+            None => self.session(self.limits.context),
+        }
+    }
+
+    /// Gives memory back whose sequences have all ended well.
+    pub(super) fn check_in(&self, session: DecodeSession) {
+        *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+    }
+}
+
+fn limits(options: &LanguageOptions, shape: &DecoderShape) -> Result<DecoderLimits> {
+    if options.context > shape.context_length {
+        bail!(
+            InvalidArgument,
+            "a context of {} tokens was asked for, but the model takes {} at most",
+            options.context,
+            shape.context_length
+        );
+    }
+    if !matches!(options.kv_dtype, DType::F16 | DType::BF16 | DType::F32) {
+        bail!(InvalidArgument, "keys and values in {}: f16, bf16 and f32 go", options.kv_dtype);
+    }
+    if options.batch_tokens == 0 || options.sequences == 0 {
+        bail!(InvalidArgument, "a step needs at least one token and one sequence");
+    }
+    let context = match options.context {
+        0 => shape.context_length.min(DEFAULT_CONTEXT),
+        context => context,
+    };
+    let tokens = options.batch_tokens.min(context.saturating_mul(options.sequences)).max(options.sequences);
+    Ok(DecoderLimits {
+        tokens,
+        sequences: options.sequences,
+        rows: LOGIT_ROWS.min(tokens).max(options.sequences),
+        context,
+        page_len: PAGE_LEN,
+        kv_dtype: options.kv_dtype,
+        weights: options.weights,
+    })
+}

@@ -1,0 +1,70 @@
+//! What can be asked of a language model.
+
+use rlx_compile::CompileOptions;
+use rlx_ir::DType;
+use rlx_runtime::Strategy;
+
+use super::cancel::CancelToken;
+use crate::arch::weight_type::WeightType;
+use crate::sampling::SamplingParams;
+
+/// How a language model is loaded.
+#[derive(Clone, Debug)]
+pub struct LanguageOptions {
+    /// Tokens of one sequence, prompt and continuation; 0 takes the model's own, up to 4096.
+    pub context: usize,
+    /// New tokens of one step: a longer prompt takes several.
+    pub batch_tokens: usize,
+    /// Sequences of one step.
+    pub sequences: usize,
+    /// The type of the matrices.
+    pub weights: WeightType,
+    /// The type of keys and values in the cache: f16, bf16 or f32.
+    pub kv_dtype: DType,
+    /// Passes and precision.
+    pub compile: CompileOptions,
+    /// The device; `None` takes the runtime's setting.
+    pub device: Option<String>,
+    /// The strategy; `None` takes the runtime's setting.
+    pub strategy: Option<Strategy>,
+}
+
+impl Default for LanguageOptions {
+    /// The model's own context up to 4096 tokens, steps of 512, one sequence, weights as stored, keys and values in f16.
+    fn default() -> Self {
+        Self {
+            context: 0,
+            batch_tokens: 512,
+            sequences: 1,
+            weights: WeightType::AsStored,
+            kv_dtype: DType::F16,
+            compile: CompileOptions::default(),
+            device: None,
+            strategy: None,
+        }
+    }
+}
+
+/// How a continuation is made.
+#[derive(Clone, Debug)]
+pub struct GenerateOptions {
+    /// The most tokens; -1 goes on until a stop token or the end of the context.
+    pub max_tokens: i64,
+    /// How tokens are chosen.
+    pub sampling: SamplingParams,
+    /// Texts that end the continuation, and are no part of it.
+    pub stop: Vec<String>,
+    /// Stops it from another thread.
+    pub cancel: CancelToken,
+}
+
+impl Default for GenerateOptions {
+    fn default() -> Self {
+        Self {
+            max_tokens: -1,
+            sampling: SamplingParams::default(),
+            stop: Vec::new(),
+            cancel: CancelToken::default(),
+        }
+    }
+}
