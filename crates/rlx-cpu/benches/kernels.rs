@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use half::f16;
 use rlx_cpu::kernels::Cpu;
-use rlx_cpu::kernels::attention::{Heads, Mask, Pages, paged, ragged};
+use rlx_cpu::kernels::attention::{Heads, Mask, Pages, Tokens, paged, ragged};
 use rlx_cpu::kernels::matmul::{Arrangement, Epilogue, PackedBuf, PackedShape, Rows, packed, quantized};
 use rlx_cpu::pool::Pool;
 use rlx_cpu::simd::SimdLevel;
@@ -120,8 +120,10 @@ fn main() -> Result<(), Failure> {
         let tokens = len * sequences;
         let (q, kv) = (numbers(tokens * num_heads * head_dim), numbers(tokens * num_kv_heads * head_dim));
         let starts: Vec<i32> = (0..=sequences).map(|s| (s * len) as i32).collect();
+        let q_tokens = Tokens::dense(&q, num_heads * head_dim);
+        let kv_tokens = Tokens::dense(&kv, num_kv_heads * head_dim);
         let mut out = vec![0f32; q.len()];
-        let t = time(|| ragged(cpu, heads, &q, (&kv, &kv), &starts, mask, &mut out))?;
+        let t = time(|| ragged(cpu, heads, q_tokens, (kv_tokens, kv_tokens), &starts, mask, &mut out))?;
         let seen = if matches!(mask, Mask::Causal) { 0.5 } else { 1.0 };
         let flops = seen * 4.0 * (num_heads * head_dim * len * tokens) as f64;
         report(&name, t, flops, (2 * kv.len() * 4) as f64);
@@ -137,7 +139,18 @@ fn main() -> Result<(), Failure> {
         let pages =
             Pages { k: &kv[..], v: &kv[..], page_len: 16, block_table: &table, table_width: table.len() };
         let (q, mut out) = (numbers(576), vec![0f32; 576]);
-        let t = time(|| paged(cpu, heads, &q, &[0, 1], &[length as i32], pages, Mask::Causal, &mut out))?;
+        let t = time(|| {
+            paged(
+                cpu,
+                heads,
+                Tokens::dense(&q, heads.num_heads * heads.head_dim),
+                &[0, 1],
+                &[length as i32],
+                pages,
+                Mask::Causal,
+                &mut out,
+            )
+        })?;
         report(&name, t, 4.0 * (576 * length) as f64, (4 * kv.len()) as f64);
     }
     Ok(())

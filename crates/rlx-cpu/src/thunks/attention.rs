@@ -1,7 +1,7 @@
 //! `rope`, `attention`, `paged_attention`.
 
 use half::{bf16, f16};
-use rlx_compile::{OpFacts, Support};
+use rlx_compile::{OpFacts, OperandFacts, Support};
 use rlx_ir::ops::attention::attention::Attention;
 use rlx_ir::ops::attention::mask::Mask as MaskKind;
 use rlx_ir::ops::attention::paged_attention::PagedAttention;
@@ -9,9 +9,9 @@ use rlx_ir::ops::position::rope::{Rope as RopeOp, RopeStyle as Style};
 use rlx_ir::{DType, bail};
 
 use super::{StepCall, Thunk, token_stride};
-use crate::backend::support::{Entry, all_dense, is_small_float, require, token_rows};
+use crate::backend::support::{Entry, is_small_float, require, token_rows};
 use crate::error::{Error, Result};
-use crate::kernels::attention::{Heads, Mask, MaskTable, Pages, paged, ragged};
+use crate::kernels::attention::{Heads, Mask, MaskTable, Pages, Tokens, paged, ragged};
 use crate::kernels::matmul::Element;
 use crate::kernels::rope::{Rope, RopeStyle, rope};
 
@@ -108,6 +108,19 @@ impl Scoring {
     }
 }
 
+fn tokens<'a, T: bytemuck::Pod>(call: &StepCall<'a>, index: usize) -> Result<Tokens<'a, T>> {
+    Ok(Tokens { data: call.read::<T>(index)?, stride: token_stride(call, index) })
+}
+
+/// Whether the tokens of both lie equally far apart.
+fn same_stride(a: &OperandFacts, b: &OperandFacts) -> bool {
+    let first = |o: &OperandFacts| match &o.strides {
+        Some(strides) => strides.first().cloned(),
+        None => rlx_ir::View::dense(&o.ty.shape).strides.first().cloned(),
+    };
+    first(a) == first(b)
+}
+
 fn supports_attention(facts: &OpFacts<'_>) -> Support {
     let [q, k, v] = [0, 1, 2].map(|i| &facts.operands[i].ty);
     let bias = facts.op.downcast::<Attention>().is_some_and(|a| a.mask == MaskKind::Bias);
@@ -119,7 +132,9 @@ fn supports_attention(facts: &OpFacts<'_>) -> Support {
         (q.shape.last() == v.shape.last(), "values as wide as keys"),
         (facts.operands[3].ty.dtype == DType::I32, "i32 starts"),
         (!bias || facts.operands.get(4).is_some_and(|b| b.ty.dtype == DType::F32), "an f32 bias"),
-        (all_dense(facts), "dense operands"),
+        (facts.operands[..3].iter().all(token_rows), "tokens without gaps inside"),
+        (same_stride(&facts.operands[1], &facts.operands[2]), "keys and values of one stride"),
+        (facts.operands[3..].iter().all(|o| o.strides.is_none()), "dense starts and mask"),
     ])
 }
 
@@ -146,8 +161,8 @@ impl<T: Element + bytemuck::Pod> Thunk for Ragged<T> {
     fn run(&self, call: &mut StepCall<'_>) -> Result<()> {
         let heads = self.0.heads(call, 1);
         let mask = self.0.mask(call, 4)?;
-        let kv = (call.read::<T>(1)?, call.read::<T>(2)?);
-        ragged(call.cpu, heads, call.read::<T>(0)?, kv, call.read::<i32>(3)?, mask, call.write::<T>(0)?)
+        let (q, kv) = (tokens::<T>(call, 0)?, (tokens::<T>(call, 1)?, tokens::<T>(call, 2)?));
+        ragged(call.cpu, heads, q, kv, call.read::<i32>(3)?, mask, call.write::<T>(0)?)
     }
 }
 
@@ -160,7 +175,8 @@ fn supports_paged(facts: &OpFacts<'_>) -> Support {
         (q.shape.last() == v.shape.last(), "values as wide as keys"),
         (!matches!(mask, Some(MaskKind::Custom | MaskKind::Bias)), "a mask without an operand"),
         (facts.operands[3..].iter().all(|o| o.ty.dtype == DType::I32), "i32 starts, lengths and table"),
-        (all_dense(facts), "dense operands"),
+        (token_rows(&facts.operands[0]), "tokens without gaps inside"),
+        (facts.operands[1..].iter().all(|o| o.strides.is_none()), "dense states and tables"),
     ])
 }
 
@@ -203,6 +219,6 @@ impl<Q: Element + bytemuck::Pod, T: Element + bytemuck::Pod> Thunk for Paged<Q, 
             table_width: call.shape(5)[1],
         };
         let (starts, lengths) = (call.read::<i32>(3)?, call.read::<i32>(4)?);
-        paged(call.cpu, heads, call.read::<Q>(0)?, starts, lengths, pages, mask, call.write::<Q>(0)?)
+        paged(call.cpu, heads, tokens::<Q>(call, 0)?, starts, lengths, pages, mask, call.write::<Q>(0)?)
     }
 }

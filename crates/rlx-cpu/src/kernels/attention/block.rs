@@ -90,8 +90,7 @@ impl<Q: Element, K> Task<'_, Q, K> {
 
     fn mask(&self, row: usize) -> RowMask<'_> {
         let (token, head) = self.place(row);
-        let tokens = self.problem.q.len() / (self.problem.heads.num_heads * self.problem.heads.head_dim);
-        self.problem.mask.row(head, tokens, token)
+        self.problem.mask.row(head, self.problem.tokens, token)
     }
 
     fn run<T: Element, Y: Element, const A: usize>(self, tile: &mut TileMut<'_, Y>)
@@ -123,7 +122,8 @@ impl<Q: Element, K> Task<'_, Q, K> {
         let dim = self.problem.heads.head_dim;
         for row in 0..rows {
             let (token, head) = self.place(row);
-            let source = &self.problem.q[(token * self.problem.heads.num_heads + head) * dim..][..dim];
+            let q = self.problem.q;
+            let source = &q.data[token * q.stride + head * dim..][..dim];
             for (stretch, source) in source.chunks(A).enumerate() {
                 let out = &mut b.q[stretch * rows + row][..source.len()];
                 self.level.dispatch(ToF32 { x: source, out });

@@ -56,6 +56,36 @@ impl Heads {
     }
 }
 
+/// Tokens of some heads each, which may lie apart, as parts of a joint row of queries, keys and values.
+#[derive(Clone, Copy, Debug)]
+pub struct Tokens<'a, T> {
+    /// The elements.
+    pub data: &'a [T],
+    /// Elements from token to token.
+    pub stride: usize,
+}
+
+impl<'a, T> Tokens<'a, T> {
+    /// Tokens of `width` elements without gaps between them.
+    pub fn dense(data: &'a [T], width: usize) -> Self {
+        Self { data, stride: width }
+    }
+
+    fn check(&self, what: &str, tokens: usize, width: usize) -> Result<()> {
+        let needed =
+            tokens.checked_sub(1).map_or(Some(0), |n| n.checked_mul(self.stride)?.checked_add(width));
+        if needed.is_none_or(|n| n > self.data.len()) || (tokens > 1 && self.stride < width) {
+            bail!(
+                InvalidArgument,
+                "attention: {tokens} tokens of {width} elements of {what}, {} apart, do not fit {} elements",
+                self.stride,
+                self.data.len()
+            );
+        }
+        Ok(())
+    }
+}
+
 /// Where the keys and values of a sequence lie.
 trait Keys<T>: Sync {
     /// Offset of the head's elements of position `j` of sequence `sequence`, in elements.
@@ -67,13 +97,14 @@ trait Keys<T>: Sync {
 struct Ragged<'a, T> {
     k: &'a [T],
     v: &'a [T],
+    stride: usize,
     starts: &'a [i32],
     heads: Heads,
 }
 
 impl<T: Element> Keys<T> for Ragged<'_, T> {
     fn offset(&self, sequence: usize, head: usize, j: usize) -> usize {
-        ((self.starts[sequence] as usize + j) * self.heads.num_kv_heads + head) * self.heads.head_dim
+        (self.starts[sequence] as usize + j) * self.stride + head * self.heads.head_dim
     }
     fn data(&self) -> (&[T], &[T]) {
         (self.k, self.v)
@@ -122,17 +153,19 @@ struct Sequence {
 /// What every task knows.
 struct Problem<'a, Q, K> {
     heads: Heads,
-    q: &'a [Q],
+    q: Tokens<'a, Q>,
+    tokens: usize,
     keys: &'a K,
     sequences: &'a [Sequence],
     mask: Mask<'a>,
 }
 
-/// The spans of the token axis that `starts` names. Errors: `InvalidArgument` unless it ascends from 0 to `tokens`.
+/// The spans of the token axis that `starts` names. Tokens behind the last start belong to no sequence. Errors:
+/// `InvalidArgument` unless it ascends from 0 to at most `tokens`.
 pub(crate) fn spans(what: &str, starts: &[i32], tokens: usize) -> Result<Vec<Range<usize>>> {
     let ascends = starts.is_sorted() && starts.first().is_some_and(|&s| s == 0);
-    if !ascends || starts.last().is_none_or(|&s| s as usize != tokens) {
-        bail!(InvalidArgument, "{what}: starts must ascend from 0 to {tokens}, got {starts:?}");
+    if !ascends || starts.last().is_none_or(|&s| s as usize > tokens) {
+        bail!(InvalidArgument, "{what}: starts must ascend from 0 to at most {tokens}, got {starts:?}");
     }
     Ok(starts.windows(2).map(|w| w[0] as usize..w[1] as usize).collect())
 }
@@ -140,34 +173,31 @@ pub(crate) fn spans(what: &str, starts: &[i32], tokens: usize) -> Result<Vec<Ran
 /// Attention within each sequence of a ragged batch.
 ///
 /// Shapes: q and out `[N, num_heads, head_dim]`, k and v `[N, num_kv_heads, head_dim]`, starts `[R + 1]`; the masks of
-/// [`Mask`]. Dtypes: q, keys and values, and the result f32, f16 or bf16; scores and sums are f32. Errors:
+/// [`Mask`]. N is that of out, which has no gaps; k and v have one stride. Tokens behind the last start give zeros. Dtypes: q, keys and values, and the result f32, f16 or bf16; scores and sums are f32. Errors:
 /// `InvalidArgument` where slices and sizes do not agree.
 pub fn ragged<Q: Element, T: Element, Y: Element>(
     cpu: Cpu<'_>,
     heads: Heads,
-    q: &[Q],
-    (k, v): (&[T], &[T]),
+    q: Tokens<'_, Q>,
+    (k, v): (Tokens<'_, T>, Tokens<'_, T>),
     starts: &[i32],
     mask: Mask<'_>,
     out: &mut [Y],
 ) -> Result<()> {
     heads.check()?;
-    let tokens = q.len() / (heads.num_heads * heads.head_dim).max(1);
-    let kv_elems = tokens * heads.num_kv_heads * heads.head_dim;
-    if k.len() != kv_elems || v.len() != kv_elems {
-        bail!(
-            InvalidArgument,
-            "attention of {tokens} tokens needs {kv_elems} elements of keys and values, got {} and {}",
-            k.len(),
-            v.len()
-        );
+    let tokens = out.len() / (heads.num_heads * heads.head_dim);
+    let width = heads.num_kv_heads * heads.head_dim;
+    k.check("keys", tokens, width)?;
+    v.check("values", tokens, width)?;
+    if k.stride != v.stride {
+        bail!(InvalidArgument, "attention: keys are {} elements apart, values {}", k.stride, v.stride);
     }
     let sequences: Vec<Sequence> = spans("attention", starts, tokens)?
         .into_iter()
         .map(|span| Sequence { start: span.start, queries: span.len(), keys: span.len() })
         .collect();
-    let keys = Ragged { k, v, starts, heads };
-    run(cpu, &Problem { heads, q, keys: &keys, sequences: &sequences, mask }, out)
+    let keys = Ragged { k: k.data, v: v.data, stride: k.stride, starts, heads };
+    run(cpu, &Problem { heads, q, tokens, keys: &keys, sequences: &sequences, mask }, out)
 }
 
 /// Attention of new tokens over the state of their sequences, which holds their own keys and values already.
@@ -179,7 +209,7 @@ pub fn ragged<Q: Element, T: Element, Y: Element>(
 pub fn paged<Q: Element, T: Element, Y: Element>(
     cpu: Cpu<'_>,
     heads: Heads,
-    q: &[Q],
+    q: Tokens<'_, Q>,
     starts: &[i32],
     lengths: &[i32],
     pages: Pages<'_, T>,
@@ -187,7 +217,7 @@ pub fn paged<Q: Element, T: Element, Y: Element>(
     out: &mut [Y],
 ) -> Result<()> {
     heads.check()?;
-    let tokens = q.len() / (heads.num_heads * heads.head_dim).max(1);
+    let tokens = out.len() / (heads.num_heads * heads.head_dim);
     let spans = spans("attention over state", starts, tokens)?;
     let page_elems = pages.page_len.saturating_mul(heads.num_kv_heads * heads.head_dim).max(1);
     let count = pages.k.len().min(pages.v.len()) / page_elems;
@@ -225,7 +255,7 @@ pub fn paged<Q: Element, T: Element, Y: Element>(
         sequences.push(Sequence { start: span.start, queries: span.len(), keys });
     }
     let keys = Paged { pages, heads };
-    run(cpu, &Problem { heads, q, keys: &keys, sequences: &sequences, mask }, out)
+    run(cpu, &Problem { heads, q, tokens, keys: &keys, sequences: &sequences, mask }, out)
 }
 
 /// Rows (tokens times heads of a group) that share the conversion of a block of keys.
@@ -237,18 +267,17 @@ fn run<Q: Element, T: Element, K: Keys<T>, Y: Element>(
     out: &mut [Y],
 ) -> Result<()> {
     let Heads { num_heads, num_kv_heads, head_dim, .. } = problem.heads;
-    let tokens = problem.sequences.last().map_or(0, |s| s.start + s.queries);
     let width = num_heads * head_dim;
-    if problem.q.len() != tokens * width || out.len() != problem.q.len() {
-        bail!(
-            InvalidArgument,
-            "attention of [{tokens}, {num_heads}, {head_dim}] with {} elements of q into {}",
-            problem.q.len(),
-            out.len()
-        );
+    problem.q.check("queries", problem.tokens, width)?;
+    if out.len() != problem.tokens * width {
+        bail!(InvalidArgument, "attention of {num_heads} heads of {head_dim} elements into {}", out.len());
     }
     let most_keys = problem.sequences.iter().map(|s| s.keys).max().unwrap_or(0);
-    problem.mask.check(num_heads, tokens, most_keys)?;
+    problem.mask.check(num_heads, problem.tokens, most_keys)?;
+    // Tokens behind the last sequence see nothing.
+    let tokens = problem.sequences.last().map_or(0, |s| s.start + s.queries);
+    let (out, behind) = out.split_at_mut(tokens * width);
+    behind.fill(Y::default());
     let work: usize =
         problem.sequences.iter().map(|s| s.queries.saturating_mul(s.keys).saturating_mul(width)).sum();
     let parts = cpu.parts(work);

@@ -59,9 +59,18 @@ impl Case {
         *self.starts.last().unwrap() as usize
     }
 
+    fn q(&self) -> Tokens<'_, f32> {
+        Tokens::dense(&self.q, self.heads.num_heads * self.heads.head_dim)
+    }
+
+    fn kv(&self) -> (Tokens<'_, f32>, Tokens<'_, f32>) {
+        let width = self.heads.num_kv_heads * self.heads.head_dim;
+        (Tokens::dense(&self.k, width), Tokens::dense(&self.v, width))
+    }
+
     fn run(&self, cpu: Cpu<'_>, mask: Mask<'_>) -> Vec<f32> {
         let mut out = vec![f32::NAN; self.q.len()];
-        ragged(cpu, self.heads, &self.q, (&self.k, &self.v), &self.starts, mask, &mut out).unwrap();
+        ragged(cpu, self.heads, self.q(), self.kv(), &self.starts, mask, &mut out).unwrap();
         out
     }
 
@@ -210,7 +219,17 @@ fn a_single_step_over_pages_has_the_bits_of_a_prefill() {
                     let mut out = vec![f32::NAN; (to - from) * width];
                     let q = &case.q[from * width..to * width];
                     let starts = [0, (to - from) as i32];
-                    paged(cpu, case.heads, q, &starts, &[to as i32], pages, mask, &mut out).unwrap();
+                    paged(
+                        cpu,
+                        case.heads,
+                        Tokens::dense(q, case.heads.num_heads * case.heads.head_dim),
+                        &starts,
+                        &[to as i32],
+                        pages,
+                        mask,
+                        &mut out,
+                    )
+                    .unwrap();
                     out
                 };
                 let all = run(0, 171);
@@ -224,7 +243,17 @@ fn a_single_step_over_pages_has_the_bits_of_a_prefill() {
                 let mut out = vec![f32::NAN; 31 * width];
                 let mut q = case.q[..30 * width].to_vec();
                 q.extend(&case.q[150 * width..151 * width]);
-                paged(cpu, case.heads, &q, &[0, 30, 31], &[30, 151], pages, mask, &mut out).unwrap();
+                paged(
+                    cpu,
+                    case.heads,
+                    Tokens::dense(&q, case.heads.num_heads * case.heads.head_dim),
+                    &[0, 30, 31],
+                    &[30, 151],
+                    pages,
+                    mask,
+                    &mut out,
+                )
+                .unwrap();
                 assert!(out[..30 * width] == all[..30 * width]);
                 assert!(out[30 * width..] == all[150 * width..151 * width]);
             });
@@ -239,7 +268,7 @@ fn pages_of_f32_have_the_bits_of_ragged_attention() {
     let pages = Pages { k: &k[..], v: &v[..], page_len: 24, block_table: &table, table_width: table.len() };
     everywhere(|cpu| {
         let mut out = vec![0.0; case.q.len()];
-        paged(cpu, case.heads, &case.q, &[0, 100], &[100], pages, Mask::Causal, &mut out).unwrap();
+        paged(cpu, case.heads, case.q(), &[0, 100], &[100], pages, Mask::Causal, &mut out).unwrap();
         assert_eq!(out, case.run(cpu, Mask::Causal));
     });
 }
@@ -250,17 +279,17 @@ fn wrong_operands_are_refused() {
     let pool = crate::testing::pool(1);
     let cpu = Cpu { pool: &pool, level: crate::simd::SimdLevel::best() };
     let mut out = vec![0.0; case.q.len()];
-    for starts in [&[0, 19][..], &[0, 21], &[1, 20], &[], &[0, 25, 20]] {
-        assert!(ragged(cpu, case.heads, &case.q, (&case.k, &case.v), starts, Mask::None, &mut out).is_err());
+    for starts in [&[0, 21][..], &[1, 20], &[], &[0, 25, 20]] {
+        assert!(ragged(cpu, case.heads, case.q(), case.kv(), starts, Mask::None, &mut out).is_err());
     }
     let bad = heads(3, 2, 16);
-    assert!(ragged(cpu, bad, &case.q, (&case.k, &case.v), &[0, 20], Mask::None, &mut out).is_err());
+    assert!(ragged(cpu, bad, case.q(), case.kv(), &[0, 20], Mask::None, &mut out).is_err());
     let small = Mask::Custom(MaskTable { data: &[1; 20 * 19], heads: 1, keys: 19 });
-    assert!(ragged(cpu, case.heads, &case.q, (&case.k, &case.v), &[0, 20], small, &mut out).is_err());
+    assert!(ragged(cpu, case.heads, case.q(), case.kv(), &[0, 20], small, &mut out).is_err());
     let (k, v, table) = pages_of(&case, 8, 0.0f32, |x| x);
     let mut run = |table: &[i32], length: i32| {
         let pages = Pages { k: &k[..], v: &v[..], page_len: 8, block_table: table, table_width: 3 };
-        paged(cpu, case.heads, &case.q, &[0, 20], &[length], pages, Mask::Causal, &mut out)
+        paged(cpu, case.heads, case.q(), &[0, 20], &[length], pages, Mask::Causal, &mut out)
     };
     run(&table, 20).unwrap();
     for (table, length) in
@@ -276,6 +305,27 @@ fn no_tokens_give_no_result() {
     everywhere(|cpu| {
         let mut out: [f32; 0] = [];
         let empty: &[f32] = &[];
+        let empty = Tokens::dense(empty, 32);
         ragged(cpu, heads(2, 1, 16), empty, (empty, empty), &[0, 0], Mask::Causal, &mut out).unwrap();
+    });
+}
+
+#[test]
+fn tokens_of_a_joint_row_and_tokens_behind_the_last_sequence() {
+    let case = Case::new(heads(4, 2, 16), &[9, 0, 5]);
+    // One row holds q, k and v of a token; two more tokens belong to no sequence.
+    let mut joint = Vec::new();
+    for n in 0..case.tokens() {
+        joint.extend_from_slice(&case.q[n * 64..][..64]);
+        joint.extend_from_slice(&case.k[n * 32..][..32]);
+        joint.extend_from_slice(&case.v[n * 32..][..32]);
+    }
+    joint.extend([f32::NAN; 2 * 128]);
+    everywhere(|cpu| {
+        let part = |from: usize| Tokens { data: &joint[from..], stride: 128 };
+        let mut out = vec![7.0; 16 * 64];
+        ragged(cpu, case.heads, part(0), (part(64), part(96)), &case.starts, Mask::Causal, &mut out).unwrap();
+        assert_eq!(out[..14 * 64], case.run(cpu, Mask::Causal));
+        assert!(out[14 * 64..].iter().all(|x| *x == 0.0));
     });
 }
