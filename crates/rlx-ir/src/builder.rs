@@ -30,7 +30,7 @@ pub use crate::graph::Value;
 #[derive(Debug)]
 pub struct Builder {
     graph: Graph,
-    names: HashSet<String>,
+    names: HashSet<Arc<str>>,
     /// Names of inputs, weights and states, each kind by itself.
     declared: HashSet<(std::mem::Discriminant<Def>, String)>,
     scope: Arc<str>,
@@ -92,27 +92,27 @@ impl Builder {
 
     /// Names `value` in the text form; a number is added where the name is taken.
     pub fn name(&mut self, value: Value, name: &str) {
-        let old = std::mem::take(&mut self.graph.values[value.index()].name);
+        let old = self.graph.values[value.index()].name.clone();
         self.names.remove(&old);
         self.graph.values[value.index()].name = self.unique(name);
     }
 
-    fn unique(&mut self, wanted: &str) -> String {
-        let mut name: String = wanted
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '.' { c } else { '_' })
-            .collect();
-        if name.is_empty() {
-            name = self.graph.values.len().to_string();
-        }
-        let mut candidate = name.clone();
+    fn unique(&mut self, wanted: &str) -> Arc<str> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+        let mut name: Arc<str> = if wanted.is_empty() {
+            self.graph.values.len().to_string().into()
+        } else if wanted.chars().all(fits) {
+            wanted.into()
+        } else {
+            wanted.chars().map(|c| if fits(c) { c } else { '_' }).collect::<String>().into()
+        };
+        let base = name.clone();
         let mut n = 1;
-        while self.names.contains(&candidate) {
+        while !self.names.insert(name.clone()) {
             n += 1;
-            candidate = format!("{name}_{n}");
+            name = format!("{base}_{n}").into();
         }
-        self.names.insert(candidate.clone());
-        candidate
+        name
     }
 
     fn push(&mut self, ty: Type, def: Def, name: &str) -> Value {

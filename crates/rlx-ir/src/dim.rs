@@ -378,6 +378,19 @@ impl std::ops::Mul for Dim {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
             return Self::constant(a.saturating_mul(b));
         }
+        // A constant scales: the common case, without taking monomials apart.
+        for (factor, of) in [(self.as_const(), &other), (other.as_const(), &self)] {
+            match factor {
+                Some(0) => return Self::constant(0),
+                Some(1) => return of.clone(),
+                Some(c) => {
+                    return Self::from_terms(
+                        of.terms().into_iter().map(|(m, k)| (m, k.saturating_mul(c))).collect(),
+                    );
+                }
+                None => {}
+            }
+        }
         let mut out: BTreeMap<Monomial, i64> = BTreeMap::new();
         let right = other.terms();
         for (m, c) in self.terms() {

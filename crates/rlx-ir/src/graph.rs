@@ -73,7 +73,7 @@ pub struct ValueInfo {
     /// Where it comes from.
     pub def: Def,
     /// The name in the text form without `%`; unique in the graph.
-    pub name: String,
+    pub name: Arc<str>,
 }
 
 /// An op applied to operands.

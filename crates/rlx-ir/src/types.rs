@@ -1,15 +1,16 @@
 //! Shapes and value types, symbolic and concrete.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::symbols::Bindings;
 
-/// The dims of a value, outermost first.
+/// The dims of a value, outermost first. Cheap to clone: passes do it for every operand.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
-pub struct Shape(Vec<Dim>);
+pub struct Shape(Arc<[Dim]>);
 
 impl Shape {
     /// A shape of these dims: constants, symbol names and expressions may be mixed through `Into<Dim>`.
@@ -39,7 +40,13 @@ impl Shape {
 
     /// The number of elements.
     pub fn elems(&self) -> Dim {
-        self.0.iter().cloned().fold(Dim::constant(1), |a, b| a * b)
+        // Constants first: the rest is one product at most, mostly of one symbol.
+        let (mut constant, mut rest) = (Dim::constant(1), Dim::constant(1));
+        for dim in self.0.iter() {
+            let part = if dim.as_const().is_some() { &mut constant } else { &mut rest };
+            *part = part.clone() * dim.clone();
+        }
+        rest * constant
     }
 
     /// The sizes under `bindings`.
@@ -72,7 +79,7 @@ impl<D: Into<Dim>, const N: usize> From<[D; N]> for Shape {
 
 impl From<Vec<Dim>> for Shape {
     fn from(dims: Vec<Dim>) -> Self {
-        Self(dims)
+        Self(dims.into())
     }
 }
 

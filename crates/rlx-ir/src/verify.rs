@@ -40,7 +40,7 @@ fn place(graph: &Graph, node: &Node) -> String {
 }
 
 fn name(graph: &Graph, value: Value) -> &str {
-    graph.values.get(value.index()).map_or("?", |v| v.name.as_str())
+    graph.values.get(value.index()).map_or("?", |v| &*v.name)
 }
 
 fn declarations(graph: &Graph) -> Result<()> {
@@ -49,7 +49,7 @@ fn declarations(graph: &Graph) -> Result<()> {
     for info in &graph.values {
         let well_formed = !info.name.is_empty()
             && info.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
-        if !well_formed || !names.insert(info.name.as_str()) {
+        if !well_formed || !names.insert(&*info.name) {
             return broken("names", format!("%{}", info.name), "not unique or not well formed");
         }
         if let Err(e) = check_type(&info.ty) {
@@ -69,7 +69,7 @@ fn declarations(graph: &Graph) -> Result<()> {
                 let tensor = if let WeightInit::Inline(t) = init { Some(t) } else { None };
                 (2, name.as_str(), tensor)
             }
-            Def::Const(t) => (3, info.name.as_str(), Some(t)),
+            Def::Const(t) => (3, &*info.name, Some(t)),
             Def::Result { .. } => continue,
         };
         if !declared.insert((kind, declared_name)) {

@@ -1,5 +1,7 @@
 //! `fuse_linear`: what follows a product with a weight becomes its epilogue.
 
+use std::sync::Arc;
+
 use rlx_ir::ops::activation::Activation;
 use rlx_ir::ops::activation::gelu::Gelu;
 use rlx_ir::ops::activation::glu::Glu;
@@ -155,7 +157,7 @@ fn apply(cx: &Matcher<'_>, id: NodeId) -> Outcome {
 
 /// The product that the activation at the end of `p` is multiplied with, if both can become one gated unit. That is better
 /// than an epilogue: see `fuse_parallel`.
-fn gates(cx: &Matcher<'_>, end: &Node, p: &Product) -> Option<String> {
+fn gates(cx: &Matcher<'_>, end: &Node, p: &Product) -> Option<Arc<str>> {
     let activation = activation_of(end)?;
     let [user] = cx.users(end.results[0]) else { return None };
     let (mul, Binary { kind: BinaryKind::Mul }) = cx.node_as::<Binary>(*user)? else { return None };

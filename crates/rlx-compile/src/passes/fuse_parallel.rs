@@ -1,6 +1,8 @@
 //! `fuse_parallel`: products of one activation with several weights become one product with the weights stacked, as for
 //! queries, keys and values, or gate and up. The weights are stacked once, at load.
 
+use std::sync::Arc;
+
 use rlx_ir::ops::activation::Activation;
 use rlx_ir::ops::activation::glu::Glu;
 use rlx_ir::ops::elementwise::binary::{Binary, BinaryKind};
@@ -41,7 +43,7 @@ pub fn run(graph: Graph, cx: &PassContext<'_>) -> Result<(Graph, PassReport)> {
     rewrite(NAME, RULES, graph, cx)
 }
 
-fn name(cx: &Matcher<'_>, value: Value) -> String {
+fn name(cx: &Matcher<'_>, value: Value) -> Arc<str> {
     cx.graph().value(value).name.clone()
 }
 

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rlx_ir::op::Cost;
 use rlx_ir::{Bindings, Def, Dim, Graph, Node, Type, Value, View};
 
 use super::memory::{Lifetime, lay_out};
@@ -228,7 +227,6 @@ impl<'a> PlanBuilder<'a> {
             results: vec![to.clone()],
             scope: scope.clone(),
             queue: 0,
-            cost: Cost::of_types(Dim::constant(0), std::slice::from_ref(ty), std::slice::from_ref(ty)),
         });
         to
     }
@@ -288,7 +286,6 @@ impl<'a> PlanBuilder<'a> {
         let results = self.results(index, node, &facts, &operands, &result_types);
         self.steps.push(Step {
             action: Action::Op(node.op.clone()),
-            cost: node.op.cost(&self.graph.operand_types(node), &result_types),
             operands,
             results,
             scope: node.scope.clone(),

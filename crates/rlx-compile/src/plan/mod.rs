@@ -150,8 +150,18 @@ pub struct Step {
     pub scope: Arc<str>,
     /// The queue that it runs on. Steps of one queue run in order.
     pub queue: u8,
+}
+
+impl Step {
     /// Its operations and traffic.
-    pub cost: Cost,
+    pub fn cost(&self) -> Cost {
+        let types = |list: &[Operand]| list.iter().map(|o| o.ty.clone()).collect::<Vec<Type>>();
+        let (operands, results) = (types(&self.operands), types(&self.results));
+        match &self.action {
+            Action::Op(op) => op.cost(&operands, &results),
+            Action::Copy => Cost::of_types(rlx_ir::Dim::constant(0), &operands, &results),
+        }
+    }
 }
 
 impl Plan {

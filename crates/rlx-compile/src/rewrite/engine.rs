@@ -1,5 +1,7 @@
 //! Sweeps until nothing fires.
 
+use std::sync::Arc;
+
 use rlx_ir::{Graph, NodeId};
 
 use super::{Fired, Matcher, NearMiss, Outcome, PassReport, Rule, Sweep};
@@ -40,7 +42,9 @@ fn sweep(
 ) -> Result<Option<Graph>> {
     let matcher = Matcher::new(graph, cx);
     let mut sweep = Sweep::new(&matcher);
-    let name = |id: NodeId| graph.node(id).results.first().map_or("", |&v| &graph.value(v).name).to_owned();
+    let name = |id: NodeId| -> Arc<str> {
+        graph.node(id).results.first().map_or_else(|| "".into(), |&v| graph.value(v).name.clone())
+    };
     let (mut fired, mut near_misses) = (Vec::new(), Vec::new());
     let ids: Vec<NodeId> = graph.iter_nodes().map(|(id, _)| id).collect();
     for &id in ids.iter().rev() {

@@ -1,5 +1,7 @@
 //! What a pass did: for `explain`, and for tests.
 
+use std::sync::Arc;
+
 /// What a pass did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PassReport {
@@ -21,7 +23,7 @@ pub struct Fired {
     /// The rule.
     pub rule: &'static str,
     /// The name of the (first) value that was replaced.
-    pub value: String,
+    pub value: Arc<str>,
 }
 
 /// A rule whose pattern was there, but whose guard refused.
@@ -30,7 +32,7 @@ pub struct NearMiss {
     /// The rule.
     pub rule: &'static str,
     /// The name of the value that would have been replaced.
-    pub value: String,
+    pub value: Arc<str>,
     /// Why it was not.
     pub reason: String,
 }

@@ -159,7 +159,7 @@ impl<'a> Rebuild<'a> {
                 map[value.index()] = Some(builder.declare_like(info)?);
             }
         }
-        let taken_names = old.values().iter().map(|v| v.name.as_str()).collect();
+        let taken_names = old.values().iter().map(|v| &*v.name).collect();
         Ok(Self { old, builder, map, taken_names })
     }
 
@@ -181,7 +181,7 @@ impl<'a> Rebuild<'a> {
     }
 
     fn patch(&mut self, patch: Patch) -> Result<()> {
-        let name = |v: &Value| self.old.value(*v).name.as_str();
+        let name = |v: &Value| self.old.value(*v).name.as_ref();
         let root = patch.replaces.first().map_or("patch", name);
         let reads = patch.reads.iter().map(|&v| self.get(v)).collect::<Result<Vec<_>>>()?;
         if let Some(last) = patch.covers.iter().max() {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     fn value(graph: &Graph, name: &str) -> Value {
-        graph.value_ids().find(|v| graph.value(*v).name == name).unwrap()
+        graph.value_ids().find(|v| &*graph.value(*v).name == name).unwrap()
     }
 
     /// A patch that covers the makers of `covers`, and replaces the values `replaces` by negations of the values `reads`.
@@ -325,7 +325,7 @@ mod tests {
         );
         let (taken, out) = apply(&g, vec![negate(&g, &["a", "b"], &["x", "x"], &["a", "b"])]);
         assert_eq!(taken, [true]);
-        let names: Vec<&str> = out.nodes().iter().map(|n| out.value(n.results[0]).name.as_str()).collect();
+        let names: Vec<&str> = out.nodes().iter().map(|n| &*out.value(n.results[0]).name).collect();
         assert_eq!(names, ["a", "b", "r"]);
     }
 

@@ -30,7 +30,7 @@ fn sound() -> Graph {
 }
 
 fn find(graph: &Graph, name: &str) -> Value {
-    graph.value_ids().find(|v| graph.value(*v).name == name).unwrap()
+    graph.value_ids().find(|v| &*graph.value(*v).name == name).unwrap()
 }
 
 fn node(graph: &Graph, result: &str) -> usize {
@@ -90,7 +90,7 @@ fn rule_3_results() {
     });
     breaks("results", "belongs to no node", |g| {
         let mut orphan = g.values[find(g, "a").index()].clone();
-        orphan.name = "orphan".to_owned();
+        orphan.name = "orphan".into();
         g.values.push(orphan);
     });
 }
@@ -100,7 +100,7 @@ fn rule_4_names() {
     for name in ["x", "", "a b", "\u{e9}", "%a"] {
         breaks("names", "not unique or not well formed", |g| {
             let y = find(g, "y");
-            g.values[y.index()].name = name.to_owned();
+            g.values[y.index()].name = name.into();
         });
     }
 }
