@@ -33,7 +33,7 @@ fn llama(layers: usize) -> Result<Graph> {
         b.set_scope(format!("layers.{i}"));
         let w = b.weight(&format!("{i}.attn_norm"), DType::F32, [576])?;
         let h = b.rms_norm(x, w, norm)?;
-        let mut project = |b: &mut Builder, x, name: &str, rows: usize, depth: usize| {
+        let project = |b: &mut Builder, x, name: &str, rows: usize, depth: usize| {
             let w = b.weight(&format!("{i}.{name}"), block, [rows, depth])?;
             b.linear(x, w, plain, None, None)
         };
@@ -84,6 +84,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let plan = build_plan(&out, &AnyTarget)?;
         plans.push(start.elapsed().as_secs_f64() * 1e3);
         nodes = plan.steps.len();
+    }
+    let cx = rlx_compile::passes::PassContext { target: &AnyTarget, precision: &options.precision };
+    let mut at = graph.clone();
+    for stage in rlx_compile::STAGES {
+        let mut times = Vec::new();
+        let mut next = None;
+        for _ in 0..51 {
+            let copy = at.clone();
+            let start = Instant::now();
+            next = Some((stage.pass.run)(copy, &cx)?.0);
+            times.push(start.elapsed().as_secs_f64() * 1e3);
+        }
+        times.sort_by(f64::total_cmp);
+        println!("  {}: median {:.2} ms, least {:.2} ms", stage.name, times[25], times[0]);
+        at = next.unwrap_or(at);
     }
     for (what, times) in [("passes", &mut passes), ("plan", &mut plans)] {
         times.sort_by(f64::total_cmp);
