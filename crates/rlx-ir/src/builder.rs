@@ -2,8 +2,9 @@
 //!
 //! One method per op lives beside the op, in `ops/<family>/<op>.rs`.
 
-use std::collections::HashSet;
 use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
 
 use crate::dim::Dim;
 use crate::error::{Error, Result};
@@ -30,9 +31,9 @@ pub use crate::graph::Value;
 #[derive(Debug)]
 pub struct Builder {
     graph: Graph,
-    names: HashSet<Arc<str>>,
+    names: FxHashSet<Arc<str>>,
     /// Names of inputs, weights and states, each kind by itself.
-    declared: HashSet<(std::mem::Discriminant<Def>, String)>,
+    declared: FxHashSet<(std::mem::Discriminant<Def>, String)>,
     scope: Arc<str>,
 }
 
@@ -40,7 +41,7 @@ impl Builder {
     /// An empty graph called `name`.
     pub fn new(name: &str) -> Self {
         let graph = Graph { name: name.to_owned(), ..Graph::default() };
-        Self { graph, names: HashSet::new(), declared: HashSet::new(), scope: "".into() }
+        Self { graph, names: FxHashSet::default(), declared: FxHashSet::default(), scope: "".into() }
     }
 
     /// An empty graph with the name and symbols of `other`.
@@ -188,20 +189,23 @@ impl Builder {
         Ok(self.constant(tensor))
     }
 
-    /// Copies a declaration (input, weight, constant or state) of another graph.
+    /// Copies a declaration (input, weight, constant or state) of another graph with its name.
     ///
     /// # Errors
-    /// `InvalidArgument` where the name is taken; `Bug` where the value is a result.
+    /// `Bug` where the value is a result.
     pub fn declare_like(&mut self, info: &ValueInfo) -> Result<Value> {
-        let value = match &info.def {
-            Def::Input(name) => self.declare(info.ty.clone(), info.def.clone(), "input", name)?,
-            Def::State(name) => self.declare(info.ty.clone(), info.def.clone(), "state", name)?,
-            Def::Weight { name, .. } => self.declare(info.ty.clone(), info.def.clone(), "weight", name)?,
-            Def::Const(t) => self.shared_constant(t.clone()),
-            Def::Result { .. } => crate::bail!(Bug, "%{} is no declaration", info.name),
-        };
-        self.name(value, &info.name);
-        Ok(value)
+        if matches!(info.def, Def::Result { .. }) {
+            crate::bail!(Bug, "%{} is no declaration", info.name);
+        }
+        Ok(self.push_copy(info.ty.clone(), info.def.clone(), &info.name))
+    }
+
+    /// As `push`, with a name of another graph: it is well formed, and taken over where it is free.
+    fn push_copy(&mut self, ty: Type, def: Def, name: &Arc<str>) -> Value {
+        let name = if self.names.insert(name.clone()) { name.clone() } else { self.unique(name) };
+        let value = Value(u32::try_from(self.graph.values.len()).unwrap_or(u32::MAX));
+        self.graph.values.push(ValueInfo { ty, def, name });
+        value
     }
 
     /// Applies `op` and returns its results.
@@ -266,7 +270,7 @@ impl Builder {
         let mut results = Vec::with_capacity(node.results.len());
         for (index, &value) in (0..).zip(&node.results) {
             let info = from.value(value);
-            results.push(self.push(info.ty.clone(), Def::Result { node: id, index }, &info.name));
+            results.push(self.push_copy(info.ty.clone(), Def::Result { node: id, index }, &info.name));
         }
         let (op, scope) = (node.op.clone(), node.scope.clone());
         self.graph.nodes.push(Node { op, operands, results: results.clone(), scope });

@@ -13,7 +13,7 @@
 //!    written at most once, and no node reads a version after the node that overwrites it.
 //! 8. `outputs`: returned values exist, and a returned state version is the last of its chain.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::builder::check_type;
 use crate::error::{Error, Result};
@@ -44,8 +44,8 @@ fn name(graph: &Graph, value: Value) -> &str {
 }
 
 fn declarations(graph: &Graph) -> Result<()> {
-    let mut names = HashSet::new();
-    let mut declared = HashSet::new();
+    let mut names = FxHashSet::default();
+    let mut declared = FxHashSet::default();
     for info in &graph.values {
         let well_formed = !info.name.is_empty()
             && info.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
@@ -148,8 +148,8 @@ fn nodes(graph: &Graph) -> Result<()> {
 
 fn states(graph: &Graph) -> Result<()> {
     // The node that overwrites each version of a state.
-    let mut overwritten: HashMap<Value, NodeId> = HashMap::new();
-    let mut versions: HashSet<Value> = graph.states().map(|(v, _)| v).collect();
+    let mut overwritten: FxHashMap<Value, NodeId> = FxHashMap::default();
+    let mut versions: FxHashSet<Value> = graph.states().map(|(v, _)| v).collect();
     for (id, node) in graph.iter_nodes() {
         for (i, operand) in node.operands.iter().enumerate() {
             if let Some(writer) = overwritten.get(operand) {

@@ -1,9 +1,9 @@
 //! From a legal graph to a plan: views, weight-only work, steps, lifetimes and the arena.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use rlx_ir::{Bindings, Def, Dim, Graph, Node, Type, Value, View};
+use rustc_hash::FxHashMap;
 
 use super::memory::{Lifetime, lay_out};
 use super::prepare::{PreparedWeight, WeightExpr};
@@ -44,7 +44,8 @@ struct PlanBuilder<'a> {
     roles: Vec<Role>,
     drafts: Vec<Draft>,
     prepare: Vec<PreparedWeight>,
-    prepared_buffers: HashMap<String, BufferId>,
+    /// By the expression's address: equal values are one value since `cse`, and one value has one expression.
+    prepared_buffers: FxHashMap<(usize, Layout), BufferId>,
     steps: Vec<Step>,
     inputs: Vec<Port>,
     states: Vec<Port>,
@@ -64,7 +65,7 @@ impl<'a> PlanBuilder<'a> {
             roles: vec![Role::Activation; count],
             drafts: Vec::new(),
             prepare: Vec::new(),
-            prepared_buffers: HashMap::new(),
+            prepared_buffers: FxHashMap::default(),
             steps: Vec::new(),
             inputs: Vec::new(),
             states: Vec::new(),
@@ -303,8 +304,8 @@ impl<'a> PlanBuilder<'a> {
     }
 
     fn prepared(&mut self, expr: Arc<WeightExpr>, layout: Layout, ty: &Type) -> BufferId {
+        let key = (Arc::as_ptr(&expr).addr(), layout.clone());
         let weight = PreparedWeight { expr, layout };
-        let key = weight.key();
         if let Some(buffer) = self.prepared_buffers.get(&key) {
             return *buffer;
         }

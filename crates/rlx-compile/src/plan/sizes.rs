@@ -1,8 +1,7 @@
 //! The table of sizes: every distinct size expression of a plan, evaluated once per binding.
 
-use std::collections::HashMap;
-
 use rlx_ir::{Bindings, Dim};
+use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
 
@@ -14,7 +13,7 @@ pub struct SizeId(u32);
 #[derive(Clone, Debug, Default)]
 pub struct SizeTable {
     dims: Vec<Dim>,
-    ids: HashMap<Dim, SizeId>,
+    ids: FxHashMap<Dim, SizeId>,
 }
 
 impl SizeTable {

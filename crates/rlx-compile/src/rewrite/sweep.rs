@@ -4,9 +4,8 @@
 //! covers, or just before the first reader of what it replaces where that comes earlier. It is taken only if all that it
 //! reads is there by then, so that no set of patches can make a cycle.
 
-use std::collections::HashSet;
-
 use rlx_ir::{Builder, Def, Graph, NodeId, Value};
+use rustc_hash::FxHashSet;
 
 use super::{Matcher, Patch};
 use crate::{Error, Result};
@@ -146,7 +145,7 @@ struct Rebuild<'a> {
     builder: Builder,
     map: Vec<Option<Value>>,
     /// Names of the old graph, which survivors keep.
-    taken_names: HashSet<&'a str>,
+    taken_names: FxHashSet<&'a str>,
 }
 
 impl<'a> Rebuild<'a> {
