@@ -1,6 +1,7 @@
 //! Architectures, tokenizers, pooling and sampling.
 
 pub mod arch;
+pub mod convert;
 pub mod embedding;
 pub mod encoder;
 mod error;
