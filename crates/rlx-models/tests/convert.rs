@@ -5,7 +5,7 @@
 mod models;
 
 use models::{Folder, cosine, distance, runtime};
-use rlx_gguf::Gguf;
+use rlx_gguf::{Gguf, TensorInfo};
 use rlx_ir::{DType, ErrorKind, Tensor};
 use rlx_models::convert::{QuantizeOptions, Report, quantize};
 use rlx_models::text::EncodeOptions;
@@ -86,7 +86,7 @@ fn metadata_has_the_standard_keys() {
     assert_eq!((tokens[2], tokens[25], tokens[313]), ("[CLS]", "▁a", "[PAD313]"));
     let types = m.i32s("tokenizer.ggml.token_type").unwrap().unwrap();
     assert_eq!((types[2], types[25], types[313]), (3, 1, 5));
-    let names: Vec<&str> = gguf.tensors().iter().map(|t| t.name()).collect();
+    let names: Vec<&str> = gguf.tensors().iter().map(TensorInfo::name).collect();
     assert_eq!(names[..2], ["token_embd.weight", "position_embd.weight"]);
     assert!(names.is_sorted_by_key(|n| n.strip_prefix("blk.").map(|n| n.as_bytes()[0])));
     assert_eq!(gguf.tensor("blk.0.attn_q.weight").unwrap().dtype().unwrap(), DType::F16);

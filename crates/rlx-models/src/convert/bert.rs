@@ -8,6 +8,7 @@ use rlx_ir::ops::activation::Activation;
 
 use super::{card, wordpiece};
 use crate::arch::bert::{BertConfig, HIDDEN_ACT_KEY};
+use crate::arch::weight_type::WeightType;
 use crate::arch::{EncoderGraph, EncoderOutput};
 use crate::encoder::Encoder;
 use crate::files::{HfConfig, ModelFiles};
@@ -18,8 +19,12 @@ use crate::{Error, Result};
 
 pub(super) fn metadata(files: &ModelFiles, config: &HfConfig) -> Result<MetadataBuilder> {
     // A model that cannot be run is refused before anything is written.
-    let whole =
-        EncoderGraph { max_tokens: 1, max_sequences: 1, weights: None, output: EncoderOutput::Hidden };
+    let whole = EncoderGraph {
+        max_tokens: 1,
+        max_sequences: 1,
+        weights: WeightType::AsStored,
+        output: EncoderOutput::Hidden,
+    };
     Encoder::new(files)?.graph(&whole)?;
     let sizes = BertConfig::from_hf(config)?;
     let folder = config.path().parent().unwrap_or(Path::new(""));

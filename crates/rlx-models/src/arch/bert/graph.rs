@@ -23,7 +23,8 @@ pub fn build(config: &BertConfig, weights: &NamedWeights, graph: &EncoderGraph) 
     let inputs = EncoderInputs::declare(&mut b, graph)?;
     let mut x = embeddings(&mut b, config, weights, graph.weights, &inputs)?;
     for layer in 0..config.num_layers {
-        let layer = Layer { config, declare: &declare, prefix: format!("blk.{layer}."), index: layer };
+        let prefix = format!("blk.{layer}.");
+        let layer = Layer { config, weights, types: graph.weights, prefix, index: layer };
         x = layer.attention(&mut b, &inputs, x)?;
         x = layer.feed_forward(&mut b, x)?;
     }
