@@ -1,12 +1,18 @@
 //! Architectures, tokenizers, pooling and sampling.
 
 pub mod arch;
+pub mod convert;
+pub mod embedding;
+pub mod encoder;
 mod error;
 pub mod files;
+pub mod forward;
 pub mod json;
 pub mod language;
+pub mod options;
 pub mod sampling;
 pub mod sentence_transformers;
 pub mod text;
 
+pub use embedding::{EmbeddingModel, EmbeddingOptions, Embeddings};
 pub use error::{Error, Result};

@@ -1,11 +1,17 @@
 //! Architectures: for each one its config, its table of tensor names and its graph.
 
+pub mod bert;
 pub mod decoder;
+mod encoder;
+mod fit;
 pub mod llama;
 pub mod rope;
 pub mod weight_type;
 
 use rlx_ir::bail;
+
+pub use encoder::{EmbeddingHead, EncoderGraph, EncoderOutput};
+pub use fit::fit;
 
 use crate::{Error, Result};
 

@@ -2,6 +2,7 @@
 
 use rlx_ir::{Builder, DType, Value};
 
+use super::fit;
 use crate::Result;
 use crate::files::NamedWeights;
 
@@ -11,7 +12,7 @@ pub enum WeightType {
     /// As the files hold them.
     #[default]
     AsStored,
-    /// Converted while they load, where rows of the type can be made of their columns; else f16.
+    /// Converted while they load, to this type or the nearest that their rows allow; see [`fit`].
     Convert(DType),
 }
 
@@ -19,11 +20,20 @@ impl WeightType {
     /// The type in which a matrix with rows of `columns` elements that is stored as `stored` is used.
     pub fn of(self, stored: DType, columns: usize) -> DType {
         match self {
-            Self::Convert(to) if to.row_bytes(columns).is_some() => to,
-            Self::Convert(_) if stored != DType::F16 => DType::F16,
+            Self::Convert(to) => fit(to, columns),
             // Arithmetic on f64 is for the reference interpreter.
             Self::AsStored if stored == DType::F64 => DType::F32,
             _ => stored,
+        }
+    }
+
+    /// The same for tables that are small beside the matrices (positions, say): they are not worth the error of a block
+    /// type.
+    #[must_use]
+    pub fn without_blocks(self) -> Self {
+        match self {
+            Self::Convert(to) if to.is_block() => Self::AsStored,
+            other => other,
         }
     }
 

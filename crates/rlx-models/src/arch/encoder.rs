@@ -1,0 +1,236 @@
+//! What every encoder's graph has: inputs over one token axis, and what follows the network for embeddings.
+
+use rlx_ir::ops::activation::Activation;
+use rlx_ir::ops::matmul::linear::Linear;
+use rlx_ir::ops::pooling::pool::PoolMode;
+use rlx_ir::{Builder, DType, Dim, Graph, Value, bail};
+
+use super::weight_type::WeightType;
+use crate::sentence_transformers::{self, EmbeddingConfig, PoolingMode};
+use crate::{Error, Result};
+
+/// The eps of the last normalisation: shorter vectors are divided by it.
+const NORMALIZE_EPS: f64 = 1e-12;
+
+/// What the graph of an encoder is to return, and its bounds.
+///
+/// Inputs: `ids` i32[N], `positions` i32[N], `starts` i32[R + 1], where sequence r has the tokens
+/// `starts[r]..starts[r + 1]`; with a head that leaves prompts out of pooling also `pool_starts` i32[2 R + 1], where
+/// sequence r pools over `pool_starts[2 r + 1]..pool_starts[2 r + 2]`.
+#[derive(Clone, Debug)]
+pub struct EncoderGraph {
+    /// The most tokens of a run: N.
+    pub max_tokens: usize,
+    /// The most sequences of a run: R.
+    pub max_sequences: usize,
+    /// The type of matrices.
+    pub weights: WeightType,
+    /// What is returned.
+    pub output: EncoderOutput,
+}
+
+/// What the graph of an encoder returns.
+#[derive(Clone, Debug)]
+pub enum EncoderOutput {
+    /// `last_hidden_state` f32[N, H].
+    Hidden,
+    /// `pooled` f32[R, D].
+    Pooled(EmbeddingHead),
+    /// `last_hidden_state` f32[N, H], then `pooled` f32[R, D].
+    Both(EmbeddingHead),
+}
+
+/// What follows the network: pooling, linear layers, a cut, normalisation, in this order.
+#[derive(Clone, Debug)]
+pub struct EmbeddingHead {
+    /// As the model's files say. The weights of linear layer i are `dense.{i}.weight` and `dense.{i}.bias`.
+    pub config: EmbeddingConfig,
+    /// Keeps this many components of a vector, before normalisation.
+    pub dims: Option<usize>,
+}
+
+/// The inputs of an encoder's graph.
+#[derive(Clone, Debug)]
+pub(super) struct EncoderInputs {
+    pub(super) tokens: Dim,
+    pub(super) sequences: Dim,
+    pub(super) ids: Value,
+    pub(super) positions: Value,
+    pub(super) starts: Value,
+}
+
+impl EncoderInputs {
+    pub(super) fn declare(b: &mut Builder, graph: &EncoderGraph) -> Result<Self> {
+        let tokens = b.symbol("N", graph.max_tokens);
+        let sequences = b.symbol("R", graph.max_sequences);
+        let ids = b.input("ids", DType::I32, [tokens.clone()])?;
+        let positions = b.input("positions", DType::I32, [tokens.clone()])?;
+        let starts = b.input("starts", DType::I32, [sequences.clone() + 1.into()])?;
+        Ok(Self { tokens, sequences, ids, positions, starts })
+    }
+
+    /// Ends the graph of a network whose token vectors are `hidden` f32[N, H].
+    pub(super) fn finish(self, mut b: Builder, hidden: Value, output: &EncoderOutput) -> Result<Graph> {
+        let head = match output {
+            EncoderOutput::Hidden => {
+                b.name(hidden, "last_hidden_state");
+                return Ok(b.finish(&[hidden])?);
+            }
+            EncoderOutput::Pooled(head) | EncoderOutput::Both(head) => head,
+        };
+        b.set_scope("embedding");
+        let pooled = self.embed(&mut b, hidden, head)?;
+        b.name(pooled, "pooled");
+        match output {
+            EncoderOutput::Both(_) => {
+                b.name(hidden, "last_hidden_state");
+                Ok(b.finish(&[hidden, pooled])?)
+            }
+            _ => Ok(b.finish(&[pooled])?),
+        }
+    }
+
+    fn embed(&self, b: &mut Builder, hidden: Value, head: &EmbeddingHead) -> Result<Value> {
+        let config = &head.config;
+        let mut pooled = Vec::with_capacity(config.pooling.len());
+        let text_starts = match config.pool_prompt {
+            true => None,
+            false => {
+                Some(b.input("pool_starts", DType::I32, [self.sequences.clone() * 2.into() + 1.into()])?)
+            }
+        };
+        for &mode in &config.pooling {
+            pooled.push(self.pool(b, hidden, mode, text_starts)?);
+        }
+        let mut x = match pooled.as_slice() {
+            [one] => *one,
+            many => b.concat(many, 1)?,
+        };
+        for (i, layer) in config.dense.iter().enumerate() {
+            let width = width_of(b, x)?;
+            if width != layer.in_features {
+                bail!(
+                    InvalidFile,
+                    "{}: in_features is {}, but vectors of {width} come in",
+                    layer.folder.display(),
+                    layer.in_features
+                );
+            }
+            let w = b.weight(&format!("dense.{i}.weight"), DType::F32, [layer.out_features, width])?;
+            let bias = match layer.bias {
+                true => Some(b.weight(&format!("dense.{i}.bias"), DType::F32, [layer.out_features])?),
+                false => None,
+            };
+            let linear = Linear { activation: activation(layer.activation), ..Linear::default() };
+            x = b.linear(x, w, linear, bias, None)?;
+        }
+        if let Some(dims) = head.dims {
+            let width = width_of(b, x)?;
+            if dims == 0 || dims > width {
+                bail!(
+                    InvalidArgument,
+                    "vectors of {dims} components were asked for; the model's have {width}"
+                );
+            }
+            if dims < width {
+                x = b.slice(x, 1, Dim::constant(0), Dim::from(dims))?;
+            }
+        }
+        if config.normalize {
+            x = b.l2_normalize(x, NORMALIZE_EPS)?;
+        }
+        Ok(x)
+    }
+
+    /// Pools `hidden` over whole sequences, or over the parts of them that `text_starts` marks.
+    fn pool(
+        &self,
+        b: &mut Builder,
+        hidden: Value,
+        mode: PoolingMode,
+        text_starts: Option<Value>,
+    ) -> Result<Value> {
+        // Vectors of the first and the last token are what they are, with or without a prompt.
+        let whole = matches!(mode, PoolingMode::Cls | PoolingMode::LastToken);
+        let Some(text_starts) = text_starts.filter(|_| !whole) else {
+            return self.pool_ranges(b, hidden, mode, self.starts, self.sequences.clone());
+        };
+        if mode == PoolingMode::WeightedMean {
+            bail!(UnsupportedModel, "the pooling {} cannot leave prompts out", mode.name());
+        }
+        // Ranges alternate between prompt and text; the odd ones count.
+        let width = width_of(b, hidden)?;
+        let ranges = self.sequences.clone() * 2.into();
+        let both = self.pool_ranges(b, hidden, mode, text_starts, ranges)?;
+        let paired = b.reshape(both, [self.sequences.clone(), Dim::from(2 * width)])?;
+        Ok(b.slice(paired, 1, Dim::from(width), Dim::from(width))?)
+    }
+
+    fn pool_ranges(
+        &self,
+        b: &mut Builder,
+        hidden: Value,
+        mode: PoolingMode,
+        starts: Value,
+        ranges: Dim,
+    ) -> Result<Value> {
+        let simple = match mode {
+            PoolingMode::Cls => PoolMode::Cls,
+            PoolingMode::Max => PoolMode::Max,
+            PoolingMode::Mean | PoolingMode::MeanSqrtLen | PoolingMode::WeightedMean => PoolMode::Mean,
+            PoolingMode::LastToken => PoolMode::Last,
+        };
+        match mode {
+            PoolingMode::MeanSqrtLen => {
+                // sum / sqrt(n) = mean * sqrt(n)
+                let mean = b.pool(hidden, starts, simple)?;
+                let lengths = lengths(b, starts, ranges)?;
+                let root = b.sqrt(lengths)?;
+                Ok(b.mul(mean, root)?)
+            }
+            PoolingMode::WeightedMean => {
+                // The sum of (i + 1) x_i over that of (i + 1), which is n (n + 1) / 2, is the mean times 2 / (n + 1).
+                let place = b.cast(self.positions, DType::F32)?;
+                let one = b.scalar(DType::F32, 1.0)?;
+                let place = b.add(place, one)?;
+                let place = b.reshape(place, [self.tokens.clone(), Dim::constant(1)])?;
+                let weighted = b.mul(hidden, place)?;
+                let mean = b.pool(weighted, starts, simple)?;
+                let lengths = lengths(b, starts, ranges)?;
+                let more = b.add(lengths, one)?;
+                let two = b.scalar(DType::F32, 2.0)?;
+                let factor = b.div(two, more)?;
+                Ok(b.mul(mean, factor)?)
+            }
+            _ => Ok(b.pool(hidden, starts, simple)?),
+        }
+    }
+}
+
+/// The lengths of ranges as f32[ranges, 1].
+fn lengths(b: &mut Builder, starts: Value, ranges: Dim) -> Result<Value> {
+    let from = b.slice(starts, 0, Dim::constant(0), ranges.clone())?;
+    let to = b.slice(starts, 0, Dim::constant(1), ranges.clone())?;
+    let lengths = b.sub(to, from)?;
+    let lengths = b.cast(lengths, DType::F32)?;
+    Ok(b.reshape(lengths, [ranges, Dim::constant(1)])?)
+}
+
+fn width_of(b: &Builder, x: Value) -> Result<usize> {
+    match b.shape(x).last().and_then(Dim::as_usize) {
+        Some(width) => Ok(width),
+        None => bail!(Bug, "vectors of {} have no constant length", b.ty(x)),
+    }
+}
+
+fn activation(of: sentence_transformers::Activation) -> Activation {
+    use sentence_transformers::Activation as A;
+    match of {
+        A::Identity => Activation::None,
+        A::Tanh => Activation::Tanh,
+        A::Relu => Activation::Relu,
+        A::Gelu => Activation::Gelu,
+        A::Sigmoid => Activation::Sigmoid,
+        A::Silu => Activation::Silu,
+    }
+}

@@ -1,0 +1,34 @@
+//! What a model's card says: the licence in the head of `README.md`.
+
+use std::path::Path;
+
+/// The longest card that is read, in bytes.
+const MAX_BYTES: usize = 1 << 20;
+
+/// The `license` of the card in `folder`, if there is one.
+pub(super) fn license(folder: &Path) -> Option<String> {
+    let bytes = std::fs::read(folder.join("README.md")).ok()?;
+    of_text(std::str::from_utf8(bytes.get(..bytes.len().min(MAX_BYTES))?).ok()?)
+}
+
+fn of_text(card: &str) -> Option<String> {
+    let mut lines = card.lines();
+    if lines.next()?.trim_end() != "---" {
+        return None;
+    }
+    let head = lines.take_while(|line| line.trim_end() != "---");
+    let value = head.filter_map(|line| line.strip_prefix("license:")).next()?.trim();
+    (!value.is_empty()).then(|| value.trim_matches(['"', '\'']).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_licence_is_in_the_head() {
+        assert_eq!(of_text("---\na: b\nlicense: apache-2.0\n---\n").as_deref(), Some("apache-2.0"));
+        assert_eq!(of_text("---\na: b\n---\nlicense: mit\n"), None);
+        assert_eq!(of_text("license: mit\n"), None);
+    }
+}

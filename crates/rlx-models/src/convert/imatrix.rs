@@ -1,0 +1,153 @@
+//! Importance matrices: how much each column of a matrix matters, as llama.cpp measures and stores it.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use rlx_gguf::Gguf;
+use rlx_ir::bail;
+use rlx_ir::convert::decode_row;
+
+use crate::{Error, Result};
+
+/// The importance of columns, by the name of the matrix.
+#[derive(Clone, Debug, Default)]
+pub struct Imatrix {
+    columns: HashMap<String, Vec<f32>>,
+}
+
+impl Imatrix {
+    /// Reads a file: GGUF with `NAME.in_sum2` and `NAME.counts`, or the older binary format.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`; `InvalidFile` where it is damaged or holds no matrices.
+    pub fn open(path: &Path) -> Result<Self> {
+        let bytes = match std::fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => bail!(NotFound, "{}: {e}", path.display()),
+            Err(e) => bail!(Io, "{}: {e}", path.display()),
+        };
+        let columns = match bytes.starts_with(b"GGUF") {
+            true => from_gguf(&Gguf::from_mapping(bytes, path)?),
+            false => from_binary(&bytes),
+        };
+        let columns = columns.map_err(|e| e.context(path.display()))?;
+        if columns.is_empty() {
+            bail!(InvalidFile, "{}: it holds no matrices", path.display());
+        }
+        Ok(Self { columns })
+    }
+
+    /// The importance of the columns of a matrix whose rows have `row_elems` elements; `None` where it was not measured.
+    ///
+    /// # Errors
+    /// `InvalidFile` where another number of columns was measured.
+    pub fn importance(&self, name: &str, row_elems: usize) -> Result<Option<&[f32]>> {
+        match self.columns.get(name) {
+            None => Ok(None),
+            Some(columns) if columns.len() == row_elems => Ok(Some(columns)),
+            Some(columns) => bail!(
+                InvalidFile,
+                "the importance matrix has {} columns for tensor {name:?}, which has {row_elems}",
+                columns.len()
+            ),
+        }
+    }
+}
+
+fn from_gguf(gguf: &Gguf) -> Result<HashMap<String, Vec<f32>>> {
+    let mut out = HashMap::new();
+    for tensor in gguf.tensors() {
+        let Some(name) = tensor.name().strip_suffix(".in_sum2") else { continue };
+        let floats = |name: &str| -> Result<Vec<f32>> {
+            let tensor = gguf.tensor(name)?;
+            let mut values = vec![0f32; tensor.elems()];
+            decode_row(tensor.dtype()?, tensor.bytes(), &mut values)?;
+            Ok(values)
+        };
+        let (sums, counts) = (floats(tensor.name())?, floats(&format!("{name}.counts"))?);
+        let count = counts.first().copied().unwrap_or(0.0);
+        // One matrix per expert: those of dense models have one count.
+        if counts.len() == 1 && count > 0.0 {
+            out.insert(name.to_owned(), checked(name, sums.iter().map(|s| s / count).collect())?);
+        }
+    }
+    Ok(out)
+}
+
+/// `i32` entries; for each one `i32` length and bytes of its name, `i32` calls, `i32` columns, `f32` per column.
+fn from_binary(mut bytes: &[u8]) -> Result<HashMap<String, Vec<f32>>> {
+    let mut out = HashMap::new();
+    let entries = count(&mut bytes)?;
+    for _ in 0..entries {
+        let len = count(&mut bytes)?;
+        let name = String::from_utf8_lossy(take(&mut bytes, len)?).into_owned();
+        let calls = count(&mut bytes)?;
+        let columns = count(&mut bytes)?;
+        let Some(size) = columns.checked_mul(4) else { bail!(InvalidFile, "{columns} columns are too many") };
+        let values = take(&mut bytes, size)?.as_chunks().0;
+        let scale = calls.max(1) as f32;
+        let values = checked(&name, values.iter().map(|b| f32::from_le_bytes(*b) / scale).collect())?;
+        if calls > 0 {
+            out.insert(name, values);
+        }
+    }
+    Ok(out)
+}
+
+fn take<'a>(bytes: &mut &'a [u8], len: usize) -> Result<&'a [u8]> {
+    match bytes.split_at_checked(len) {
+        Some((head, rest)) => {
+            *bytes = rest;
+            Ok(head)
+        }
+        None => bail!(InvalidFile, "{len} bytes are expected where {} are left", bytes.len()),
+    }
+}
+
+fn count(bytes: &mut &[u8]) -> Result<usize> {
+    let four = take(bytes, 4)?;
+    match four.try_into().map(i32::from_le_bytes).map(usize::try_from) {
+        Ok(Ok(n)) => Ok(n),
+        _ => bail!(InvalidFile, "a count is negative"),
+    }
+}
+
+fn checked(name: &str, columns: Vec<f32>) -> Result<Vec<f32>> {
+    match columns.iter().find(|v| !(v.is_finite() && **v >= 0.0)) {
+        None => Ok(columns),
+        Some(bad) => bail!(InvalidFile, "{name:?} has the importance {bad}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn binary(columns: i32, values: &[f32]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for n in [1i32, 1] {
+            bytes.extend(n.to_le_bytes());
+        }
+        bytes.push(b'w');
+        for n in [4, columns] {
+            bytes.extend(n.to_le_bytes());
+        }
+        values.iter().for_each(|v| bytes.extend(v.to_le_bytes()));
+        bytes
+    }
+
+    #[test]
+    fn sums_are_divided_by_calls() {
+        let imatrix = Imatrix { columns: from_binary(&binary(2, &[4.0, 8.0])).unwrap() };
+        assert_eq!(imatrix.importance("w", 2).unwrap(), Some(&[1.0, 2.0][..]));
+        assert_eq!(imatrix.importance("v", 2).unwrap(), None);
+        assert!(imatrix.importance("w", 3).is_err());
+    }
+
+    #[test]
+    fn damage_is_an_error_within_bounded_memory() {
+        for bytes in [binary(i32::MAX, &[1.0]), binary(-1, &[]), binary(1, &[f32::NAN]), vec![9; 3]] {
+            assert_eq!(from_binary(&bytes).unwrap_err().kind(), rlx_ir::ErrorKind::InvalidFile);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Conversion to GGUF: from the Hugging Face layout or GGUF, each tensor in the type asked for.
+//!
+//! Tensors are streamed in pieces, so that neither source nor result is resident as a whole. Names become canonical; what
+//! sentence-transformers knows goes into `rlx.embedding.*`. What GGUF cannot hold is refused by name.
+
+mod bert;
+mod card;
+mod imatrix;
+mod options;
+mod tensors;
+mod types;
+mod wordpiece;
+
+use std::path::Path;
+
+use rlx_gguf::{MetadataBuilder, Writer};
+use rlx_ir::bail;
+
+pub use imatrix::Imatrix;
+pub use options::{Fallback, QuantizeOptions, Report};
+
+use crate::files::{ModelConfig, ModelFiles};
+use crate::{Error, Result};
+
+/// Called for each tensor before it is written: its name, its number from 0, and how many there are.
+pub type QuantizeProgress<'a> = dyn Fn(&str, usize, usize) + 'a;
+
+/// Converts the model at `input` (a folder in the Hugging Face layout, a `.safetensors` or a `.gguf` file) to the GGUF file
+/// `output`, which appears whole or not at all.
+///
+/// Matrices get the type `options.ty`, or the nearest that their rows allow; norms, biases and other vectors, and the small
+/// tables of positions and token types, are f32.
+///
+/// # Errors
+/// `InvalidArgument` for a type that no file can hold, or an output that is the input; `UnsupportedModel` for what GGUF
+/// cannot hold; errors of reading and writing.
+pub fn quantize(
+    input: &Path,
+    output: &Path,
+    options: &QuantizeOptions,
+    progress: &QuantizeProgress<'_>,
+) -> Result<Report> {
+    types::check(options.ty)?;
+    let files = ModelFiles::open(input)?;
+    if let (ModelConfig::Gguf(gguf), Ok(output)) = (files.config(), output.canonicalize())
+        && gguf.files().any(|file| file.canonicalize().is_ok_and(|file| file == output))
+    {
+        bail!(InvalidArgument, "{}: the output is the input", output.display());
+    }
+    let mut metadata = match files.config() {
+        ModelConfig::Gguf(gguf) => {
+            let mut metadata = MetadataBuilder::new();
+            metadata.extend(gguf.metadata());
+            for key in ["split.no", "split.count", "split.tensors.count"] {
+                metadata.remove(key);
+            }
+            metadata
+        }
+        ModelConfig::Hf(config) => match files.architecture() {
+            "bert" => bert::metadata(&files, config)?,
+            other => bail!(
+                UnsupportedModel,
+                "{}: models of the architecture \"{other}\" are converted from GGUF only",
+                input.display()
+            ),
+        },
+    };
+    if let Some(file_type) = types::file_type(options.ty) {
+        metadata.set("general.file_type", file_type);
+    }
+    metadata.set("general.quantization_version", 2u32);
+    let (list, skipped) = tensors::list(&files, options)?;
+    let mut writer = Writer::new(output, metadata)?;
+    for tensor in &list {
+        writer.declare(&tensor.name, tensor.dtype, &tensor.shape)?;
+    }
+    let bytes = writer.data_bytes();
+    let mut data = writer.start()?;
+    for (i, tensor) in list.iter().enumerate() {
+        progress(&tensor.name, i, list.len());
+        tensors::write(&mut data, &files, tensor, options)?;
+    }
+    data.finish()?;
+    let fallbacks = list.iter().filter_map(|t| t.fallback(options.ty)).collect();
+    Ok(Report { tensors: list.len(), bytes, fallbacks, skipped })
+}

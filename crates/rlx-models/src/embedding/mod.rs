@@ -1,0 +1,15 @@
+//! Texts to vectors.
+//!
+//! [`EmbeddingModel`] joins tokenizer, network and what follows it. A text's vector does not depend on the texts beside it:
+//! sequences are packed without padding. What cannot be computed for one text is that text's error alone.
+
+mod batch;
+mod bundled;
+mod embeddings;
+mod model;
+mod options;
+
+pub use bundled::{BUNDLED_MODEL, bundled};
+pub use embeddings::{Embedded, Embeddings};
+pub use model::EmbeddingModel;
+pub use options::{EmbedRequest, EmbeddingOptions, Prompt};

@@ -1,0 +1,78 @@
+//! The raw network of an encoder.
+
+use rlx_ir::bail;
+use rlx_runtime::Runtime;
+
+use super::{ForwardInput, ForwardOutput};
+use crate::arch::{EncoderGraph, EncoderOutput};
+use crate::encoder::{Encoder, EncoderSession, Packed};
+use crate::files::ModelFiles;
+use crate::options::LoadOptions;
+use crate::{Error, Result};
+
+/// The most tokens of a run; one row may have more.
+const BATCH_TOKENS: usize = 8192;
+/// The most rows of a run.
+const MAX_SEQUENCES: usize = 1024;
+
+pub(super) fn forward(
+    runtime: &Runtime,
+    files: &ModelFiles,
+    options: &LoadOptions,
+    input: &ForwardInput,
+) -> Result<ForwardOutput> {
+    let encoder = Encoder::new(files)?;
+    let mut rows = Vec::with_capacity(input.rows());
+    for row in 0..input.rows() {
+        let kept = input.kept(row, encoder.vocab_size())?;
+        if let Some((_, column)) = kept.last()
+            && *column >= encoder.max_positions()
+        {
+            bail!(
+                InvalidArgument,
+                "row {row} has a token at position {column}, but the model has {} positions",
+                encoder.max_positions()
+            );
+        }
+        rows.push(kept);
+    }
+    let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let graph = encoder.graph(&EncoderGraph {
+        max_tokens: BATCH_TOKENS.max(longest),
+        max_sequences: MAX_SEQUENCES,
+        weights: options.weights,
+        output: EncoderOutput::Hidden,
+    })?;
+    let session = EncoderSession::new(runtime, &graph, encoder.weights(), options)?;
+    let hidden = encoder.hidden_size();
+    let shape = [input.rows(), input.columns(), hidden];
+    let mut values = vec![0f32; shape.iter().product()];
+    let mut start = 0;
+    while start < rows.len() {
+        let mut packed = Packed::default();
+        let mut end = start;
+        while end < rows.len()
+            && (end == start || packed.tokens() + rows[end].len() <= BATCH_TOKENS)
+            && end - start < MAX_SEQUENCES
+        {
+            packed.push(rows[end].iter().map(|&(id, column)| (id, column as i32)), 0);
+            end += 1;
+        }
+        if packed.tokens() > 0 {
+            session.run(&packed, |context| {
+                let vectors = context.output::<f32>(0)?.chunks_exact(hidden);
+                let places = (start..end).flat_map(|row| rows[row].iter().map(move |&(_, c)| (row, c)));
+                for ((row, column), vector) in places.zip(vectors) {
+                    if !vector.iter().all(|v| v.is_finite()) {
+                        bail!(NonFinite, "row {row}: the result holds NaN or an infinity");
+                    }
+                    let at = (row * input.columns() + column) * hidden;
+                    values[at..at + hidden].copy_from_slice(vector);
+                }
+                Ok(())
+            })?;
+        }
+        start = end;
+    }
+    Ok(ForwardOutput { name: "last_hidden_state", shape, values })
+}

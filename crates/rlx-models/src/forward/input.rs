@@ -1,0 +1,124 @@
+//! Token ids and their mask.
+
+use std::path::Path;
+
+use rlx_ir::{DType, Tensor, bail};
+use rlx_runtime::WeightSource;
+use rlx_runtime::weights::{SafetensorsFile, SafetensorsWeights};
+
+use crate::{Error, Result};
+
+/// Token ids [B, S] with an optional mask of the same shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardInput {
+    ids: Vec<i64>,
+    mask: Option<Vec<bool>>,
+    rows: usize,
+    columns: usize,
+}
+
+impl ForwardInput {
+    /// `ids` [rows, columns] row-major, and `mask`, which is true where a token counts.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where the numbers of values do not fit.
+    pub fn new(ids: Vec<i64>, mask: Option<Vec<bool>>, rows: usize, columns: usize) -> Result<Self> {
+        if rows.checked_mul(columns) != Some(ids.len()) {
+            bail!(InvalidArgument, "input_ids [{rows}, {columns}] with {} values", ids.len());
+        }
+        if let Some(mask) = &mask
+            && mask.len() != ids.len()
+        {
+            bail!(InvalidArgument, "attention_mask has {} values, input_ids {}", mask.len(), ids.len());
+        }
+        Ok(Self { ids, mask, rows, columns })
+    }
+
+    /// Reads `input_ids` [B, S] (or [S]) and, if there, `attention_mask` of a `.safetensors` file; integers of any width.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`, `InvalidFile`; `InvalidArgument` naming the tensor whose dtype or shape does not fit.
+    pub fn open(path: &Path) -> Result<Self> {
+        let source = SafetensorsWeights::new(vec![SafetensorsFile::open(path)?]);
+        let read = |name: &str| -> Result<(Vec<i64>, Vec<usize>)> {
+            let data = source.weight(name)?;
+            if !(data.ty.dtype.is_int() || data.ty.dtype == DType::Bool) {
+                bail!(InvalidArgument, "{}: {name} is {}, expected i64 or i32", path.display(), data.ty);
+            }
+            let shape = match data.ty.shape.as_slice() {
+                [columns] => vec![1, *columns],
+                [rows, columns] => vec![*rows, *columns],
+                _ => bail!(InvalidArgument, "{}: {name} is {}, expected [B, S]", path.display(), data.ty),
+            };
+            Ok((Tensor::from_bytes(data.ty, data.bytes.to_vec())?.to_i64()?, shape))
+        };
+        let (ids, shape) = read("input_ids")?;
+        let mask = match source.contains("attention_mask") {
+            true => Some(read("attention_mask")?),
+            false => None,
+        };
+        if let Some((_, mask_shape)) = &mask
+            && *mask_shape != shape
+        {
+            bail!(
+                InvalidArgument,
+                "{}: attention_mask is {mask_shape:?}, input_ids {shape:?}",
+                path.display()
+            );
+        }
+        let mask = mask.map(|(values, _)| values.into_iter().map(|v| v != 0).collect());
+        Self::new(ids, mask, shape[0], shape[1]).map_err(|e| e.context(path.display()))
+    }
+
+    /// B.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// S.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Where tokens count; `None` where all do.
+    pub(crate) fn mask(&self) -> Option<&[bool]> {
+        self.mask.as_deref()
+    }
+
+    /// All ids, 0 where masked.
+    ///
+    /// # Errors
+    /// As [`kept`](Self::kept).
+    pub(crate) fn ids_below(&self, vocab_size: usize) -> Result<Vec<u32>> {
+        let mut out = vec![0; self.ids.len()];
+        for row in 0..self.rows {
+            for (id, column) in self.kept(row, vocab_size)? {
+                out[row * self.columns + column] = id.unsigned_abs();
+            }
+        }
+        Ok(out)
+    }
+
+    /// The tokens of `row` that count, as id and column.
+    ///
+    /// # Errors
+    /// `InvalidArgument` naming row and column of an id that is not below `vocab_size`.
+    pub(crate) fn kept(&self, row: usize, vocab_size: usize) -> Result<Vec<(i32, usize)>> {
+        let range = row * self.columns..(row + 1) * self.columns;
+        let mut out = Vec::with_capacity(self.columns);
+        for (column, at) in range.enumerate() {
+            if self.mask.as_ref().is_some_and(|m| !m[at]) {
+                continue;
+            }
+            match i32::try_from(self.ids[at]) {
+                Ok(id) if id >= 0 && (id as usize) < vocab_size => out.push((id, column)),
+                _ => bail!(
+                    InvalidArgument,
+                    "input_ids[{row}, {column}] is {}, but the model has {vocab_size} tokens",
+                    self.ids[at]
+                ),
+            }
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,169 @@
+//! Conversion to GGUF, and what the results give when they are run.
+#![allow(clippy::unwrap_used)]
+
+#[path = "common/models.rs"]
+mod models;
+
+use models::{Folder, cosine, distance, runtime};
+use rlx_gguf::{Gguf, TensorInfo};
+use rlx_ir::{DType, ErrorKind, Tensor};
+use rlx_models::convert::{QuantizeOptions, Report, quantize};
+use rlx_models::text::EncodeOptions;
+use rlx_models::{EmbeddingModel, EmbeddingOptions};
+
+const TEXTS: [&str; 3] = ["a cat", "The Cat sat on the mat!", ""];
+
+fn folder() -> Folder {
+    Folder::bert()
+        .file(
+            "modules.json",
+            r#"[{"idx":0,"name":"0","path":"","type":"sentence_transformers.models.Transformer"},
+                {"idx":1,"name":"1","path":"1_Pooling","type":"sentence_transformers.models.Pooling"}]"#,
+        )
+        .file("1_Pooling/config.json", r#"{"pooling_mode_cls_token": true}"#)
+        .file("sentence_bert_config.json", r#"{"max_seq_length": 20}"#)
+        .file("config_sentence_transformers.json", r#"{"prompts": {"query": "the "}}"#)
+        .file("README.md", "---\nlicense: mit\n---\n")
+}
+
+fn convert(folder: &Folder, input: &str, output: &str, ty: &str) -> rlx_models::Result<Report> {
+    let options = QuantizeOptions::new(DType::from_name(ty).unwrap());
+    quantize(&folder.0.join(input), &folder.0.join(output), &options, &|_, _, _| {})
+}
+
+fn load(path: &std::path::Path) -> EmbeddingModel {
+    EmbeddingModel::load_with(&runtime(), path, &EmbeddingOptions::default()).unwrap()
+}
+
+#[test]
+fn a_converted_model_gives_the_same_vectors() {
+    let folder = folder();
+    let report = convert(&folder, "", "f32.gguf", "f32").unwrap();
+    assert!(report.fallbacks.is_empty());
+    assert_eq!(report.skipped, ["pooler.dense.bias", "pooler.dense.weight"]);
+    let (before, after) = (load(&folder.0), load(&folder.0.join("f32.gguf")));
+    assert_eq!(after.config().pooling, before.config().pooling);
+    assert_eq!((after.config().normalize, after.max_seq_length()), (false, 20));
+    assert_eq!(after.config().prompts, before.config().prompts);
+    for text in ["The cat sat.", "café 123 [SEP] ##a", "", "日本 x"] {
+        let encode = |m: &EmbeddingModel| m.tokenizer().encode(text, EncodeOptions::default()).unwrap();
+        assert_eq!(encode(&before), encode(&after), "{text}");
+    }
+    let (a, b) = (before.embed(TEXTS).unwrap(), after.embed(TEXTS).unwrap());
+    assert!(a.iter().zip(b.iter()).all(|(a, b)| distance(a, b) < 1e-6));
+}
+
+#[test]
+fn metadata_has_the_standard_keys() {
+    let folder = folder();
+    convert(&folder, "model.safetensors", "m.gguf", "f16").unwrap();
+    let gguf = Gguf::open(folder.0.join("m.gguf")).unwrap();
+    let m = gguf.metadata();
+    for (key, value) in [
+        ("bert.block_count", 3),
+        ("bert.context_length", 64),
+        ("bert.embedding_length", 96),
+        ("bert.feed_forward_length", 100),
+        ("bert.attention.head_count", 4),
+        ("bert.pooling_type", 2),
+        ("general.file_type", 1),
+        ("general.quantization_version", 2),
+        ("tokenizer.ggml.token_type_count", 2),
+        ("tokenizer.ggml.cls_token_id", 2),
+        ("tokenizer.ggml.seperator_token_id", 3),
+        ("tokenizer.ggml.unknown_token_id", 1),
+        ("tokenizer.ggml.padding_token_id", 0),
+        ("tokenizer.ggml.mask_token_id", 4),
+        ("rlx.embedding.max_seq_length", 20),
+    ] {
+        assert_eq!(m.u32(key).unwrap(), Some(value), "{key}");
+    }
+    assert_eq!(m.str("general.architecture").unwrap(), Some("bert"));
+    assert_eq!(m.str("general.license").unwrap(), Some("mit"));
+    assert_eq!(m.f32("bert.attention.layer_norm_epsilon").unwrap(), Some(1e-12));
+    let tokens: Vec<&str> = m.require_strs("tokenizer.ggml.tokens").unwrap().collect();
+    assert_eq!(tokens.len(), 314, "as many as the network has");
+    assert_eq!((tokens[2], tokens[25], tokens[313]), ("[CLS]", "▁a", "[PAD313]"));
+    let types = m.i32s("tokenizer.ggml.token_type").unwrap().unwrap();
+    assert_eq!((types[2], types[25], types[313]), (3, 1, 5));
+    let names: Vec<&str> = gguf.tensors().iter().map(TensorInfo::name).collect();
+    assert_eq!(names[..2], ["token_embd.weight", "position_embd.weight"]);
+    assert!(names.is_sorted_by_key(|n| n.strip_prefix("blk.").map(|n| n.as_bytes()[0])));
+    assert_eq!(gguf.tensor("blk.0.attn_q.weight").unwrap().dtype().unwrap(), DType::F16);
+    assert_eq!(gguf.tensor("blk.0.attn_q.bias").unwrap().dtype().unwrap(), DType::F32);
+    assert_eq!(gguf.tensor("position_embd.weight").unwrap().dtype().unwrap(), DType::F32);
+}
+
+#[test]
+fn every_type_can_be_made_and_made_back() {
+    let folder = folder();
+    let exact = load(&folder.0).embed(TEXTS).unwrap();
+    for (ty, row_96, row_100, least) in [
+        ("bf16", "bf16", "bf16", 0.999),
+        ("q8_0", "q8_0", "f16", 0.999),
+        ("q5_0", "q5_0", "f16", 0.98),
+        ("q4_0", "q4_0", "f16", 0.95),
+        ("q4_1", "q4_1", "f16", 0.95),
+        ("q4_k", "q5_0", "f16", 0.98),
+        ("q6_k", "q8_0", "f16", 0.999),
+    ] {
+        let report = convert(&folder, "", "q.gguf", ty).unwrap();
+        let gguf = Gguf::open(folder.0.join("q.gguf")).unwrap();
+        let dtype = |name| gguf.tensor(name).unwrap().dtype().unwrap().name();
+        assert_eq!((dtype("blk.1.attn_v.weight"), dtype("blk.1.ffn_down.weight")), (row_96, row_100), "{ty}");
+        let down = report.fallbacks.iter().find(|f| f.name == "blk.2.ffn_down.weight");
+        assert_eq!(
+            down.map(|f| (f.row_elems, f.dtype.name())),
+            (row_100 != ty).then_some((100, row_100)),
+            "{ty}"
+        );
+        let got = load(&folder.0.join("q.gguf")).embed(TEXTS).unwrap();
+        for (a, b) in exact.iter().zip(got.iter()) {
+            assert!(cosine(a, b) > least, "{ty}: {}", cosine(a, b));
+        }
+        convert(&folder, "q.gguf", "back.gguf", "f32").unwrap();
+        let back = load(&folder.0.join("back.gguf")).embed(TEXTS).unwrap();
+        assert!(back.iter().zip(got.iter()).all(|(a, b)| distance(a, b) < 1e-3), "{ty}");
+    }
+}
+
+#[test]
+fn what_cannot_be_converted_is_refused_and_leaves_no_file() {
+    use ErrorKind::{InvalidArgument, InvalidFile, NonFinite, NotFound, UnsupportedModel};
+    #[track_caller]
+    fn refused(folder: &Folder, input: &str, ty: &str, kind: ErrorKind, part: &str) {
+        let e = convert(folder, input, "out.gguf", ty).unwrap_err();
+        assert!(e.kind() == kind && e.message().contains(part), "{e:?}");
+        let left: Vec<_> = std::fs::read_dir(&folder.0).unwrap().map(|f| f.unwrap().file_name()).collect();
+        assert!(!left.iter().any(|f| f.to_string_lossy().contains("out.gguf")), "{left:?}");
+    }
+    refused(&folder(), "", "i32", InvalidArgument, "i32");
+    refused(&folder(), "", "q8_f32", InvalidArgument, "q8_f32");
+    refused(&folder(), "none.gguf", "f16", NotFound, "none.gguf");
+    let max = folder().file("1_Pooling/config.json", r#"{"pooling_mode_max_tokens": true}"#);
+    refused(&max, "", "f16", UnsupportedModel, "max");
+    let cased = folder();
+    let path = cased.0.join("tokenizer.json");
+    let json = std::fs::read_to_string(&path).unwrap().replace("\"WordPiece\",\"unk", "\"Unigram\",\"unk");
+    let changed = json.replace("\"type\": \"WordPiece\", \"unk", "\"type\": \"Unigram\", \"unk");
+    std::fs::write(path, changed.replace("\"BertPreTokenizer\"", "\"Whitespace\"")).unwrap();
+    refused(&cased, "", "f16", UnsupportedModel, "tokenizer.json");
+    let without = folder().tensors(|t| t.retain(|(n, _)| !n.ends_with("layer.0.output.dense.weight")));
+    refused(&without, "", "f16", NotFound, "layer.0.output.dense.weight");
+    let nan = folder().tensors(|tensors| {
+        let (_, w) = tensors.iter_mut().find(|(n, _)| n.ends_with("layer.2.output.dense.weight")).unwrap();
+        let mut values = w.to_f32().unwrap();
+        values[777] = f32::INFINITY;
+        *w = Tensor::f32(w.shape(), &values).unwrap();
+    });
+    refused(&nan, "", "q8_0", NonFinite, "blk.2.ffn_down.weight");
+    let missing = folder();
+    std::fs::remove_file(missing.0.join("tokenizer.json")).unwrap();
+    refused(&missing, "", "f16", NotFound, "tokenizer.json");
+    let wrong = folder().file("1_Pooling/config.json", "{");
+    refused(&wrong, "", "f16", InvalidFile, "1_Pooling");
+    let same = folder();
+    convert(&same, "", "a.gguf", "f16").unwrap();
+    let e = convert(&same, "a.gguf", "a.gguf", "q8_0").unwrap_err();
+    assert!(e.kind() == InvalidArgument && e.message().contains("a.gguf"), "{e}");
+}
