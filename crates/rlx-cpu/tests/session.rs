@@ -89,3 +89,29 @@ fn sizes_beyond_the_bound_and_wrong_inputs_are_refused() {
     assert!(context.input::<i32>("x").unwrap_err().message().contains("f32"));
     assert!(context.input::<f32>("y").unwrap_err().message().contains("no input"));
 }
+
+#[test]
+fn a_graph_without_symbols_runs_once_it_is_bound() {
+    let text = "graph @g { %x = input \"x\" : f32[2]\n %y = neg %x\n return %y }";
+    let graph = text::parse(text, &OpSet::builtin()).unwrap();
+    let session = Session::compile(&runtime(), &graph, &NoWeights, &SessionOptions::default()).unwrap();
+    let mut context = session.context(&[]).unwrap();
+    assert!(context.output_shape(0).unwrap_err().message().contains("bind"));
+    context.bind(&[]).unwrap();
+    context.set("x", &[1.0f32, -2.0]).unwrap();
+    context.run().unwrap();
+    assert_eq!(context.output::<f32>(0).unwrap(), [-1.0, 2.0]);
+}
+
+#[test]
+fn a_range_beyond_its_axis_is_refused_when_sizes_are_bound() {
+    let text = "graph @g(N <= 8, M <= 8) { %x = input \"x\" : f32[N]\n
+        %y = slice %x {axis = 0, start = M, len = 2}\n return %y }";
+    let graph = text::parse(text, &OpSet::builtin()).unwrap();
+    let session = Session::compile(&runtime(), &graph, &NoWeights, &SessionOptions::default()).unwrap();
+    let mut context = session.context(&[]).unwrap();
+    context.bind(&[("N", 5), ("M", 3)]).unwrap();
+    let error = context.bind(&[("N", 5), ("M", 4)]).unwrap_err();
+    assert!(error.message().contains("M + 2 is 6"), "{error}");
+    assert!(context.output_shape(0).is_err());
+}

@@ -71,6 +71,12 @@ pub trait Op: fmt::Debug + Send + Sync + Any {
         false
     }
 
+    /// Pairs of sizes of which the first must not exceed the second, where symbols decide: [`infer`](Self::infer) cannot
+    /// see it, and an op that becomes a view has no kernel that could refuse it. Checked when sizes are bound.
+    fn conditions(&self, _operands: &[Type]) -> Vec<(Dim, Dim)> {
+        Vec::new()
+    }
+
     /// For ops that only rearrange or repeat the elements of their one operand: the result as a view of the
     /// operand's buffer. `None` where strides cannot say it, or the op computes something.
     fn view(&self, _operand: &View, _result: &Type) -> Option<View> {

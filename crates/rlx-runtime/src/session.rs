@@ -153,7 +153,7 @@ impl Session {
     pub fn context(&self, state_sizes: &[(&str, usize)]) -> Result<RunContext> {
         let state_sizes = bindings(state_sizes)?;
         let inner = self.executable.context(&state_sizes)?;
-        Ok(RunContext { inner, state_sizes, bound: Bindings::new() })
+        Ok(RunContext { inner, state_sizes, bound: None })
     }
 }
 
@@ -228,22 +228,26 @@ elements! {
 pub struct RunContext {
     inner: Box<dyn Context>,
     state_sizes: Bindings,
-    bound: Bindings,
+    /// What is bound; `None` before the first bind.
+    bound: Option<Bindings>,
 }
 
 impl RunContext {
     /// Binds the graph's symbols, besides those of states. Call it before filling inputs.
     ///
     /// # Errors
-    /// `InvalidArgument` where a symbol is missing or exceeds its bound.
+    /// `InvalidArgument` where a symbol is missing, exceeds its bound, or makes a range that is beyond its axis.
     pub fn bind(&mut self, sizes: &[(&str, usize)]) -> Result<()> {
         let mut all = self.state_sizes.clone();
         for (name, size) in sizes {
             all.bind(name, *size)?;
         }
-        if all != self.bound {
+        if self.bound.as_ref() != Some(&all) {
+            // Where binding fails, nothing is bound.
+            self.bound = None;
+            self.inner.plan().check(&all)?;
             self.inner.bind(&all)?;
-            self.bound = all;
+            self.bound = Some(all);
         }
         Ok(())
     }
@@ -253,16 +257,32 @@ impl RunContext {
     /// # Errors
     /// `InvalidArgument` where there is no such input, it has another dtype, or nothing is bound.
     pub fn input<T: Element>(&mut self, name: &str) -> Result<&mut [T]> {
-        let plan = self.inner.plan();
-        let Some(index) = plan.inputs.iter().position(|p| p.name == name) else {
-            let names: Vec<&str> = plan.inputs.iter().map(|p| p.name.as_str()).collect();
-            rlx_ir::bail!(InvalidArgument, "no input {name:?}; the inputs are {}", names.join(", "));
-        };
-        let dtype = plan.inputs[index].ty.dtype;
+        let index = self.input_index(name)?;
+        let dtype = self.inner.plan().inputs[index].ty.dtype;
         if !T::fits(dtype) {
             rlx_ir::bail!(InvalidArgument, "input {name:?} holds {dtype}");
         }
         cast_mut(self.inner.input(index)?)
+    }
+
+    /// The bytes of an input, to be filled in place: for dtypes without an [`Element`] type, as blocks.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where there is no such input or nothing is bound.
+    pub fn input_bytes(&mut self, name: &str) -> Result<&mut [u8]> {
+        let index = self.input_index(name)?;
+        self.inner.input(index)
+    }
+
+    fn input_index(&self, name: &str) -> Result<usize> {
+        let inputs = &self.inner.plan().inputs;
+        match inputs.iter().position(|p| p.name == name) {
+            Some(index) => Ok(index),
+            None => {
+                let names: Vec<&str> = inputs.iter().map(|p| p.name.as_str()).collect();
+                rlx_ir::bail!(InvalidArgument, "no input {name:?}; the inputs are {}", names.join(", "))
+            }
+        }
     }
 
     /// Copies values into an input.
@@ -300,10 +320,23 @@ impl RunContext {
         if !T::fits(dtype) {
             rlx_ir::bail!(InvalidArgument, "output {index} holds {dtype}");
         }
-        match bytemuck::try_cast_slice(self.inner.output(index)?) {
+        let bytes = self.inner.output(index)?;
+        if bytes.is_empty() {
+            return Ok(&[]);
+        }
+        match bytemuck::try_cast_slice(bytes) {
             Ok(values) => Ok(values),
             Err(e) => rlx_ir::bail!(Bug, "output {index}: {e}"),
         }
+    }
+
+    /// The bytes of output `index`, in place.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where there is no such output or nothing ran.
+    pub fn output_bytes(&self, index: usize) -> Result<&[u8]> {
+        self.output_operand(index)?;
+        self.inner.output(index)
     }
 
     /// The sizes of output `index` as bound.
@@ -311,7 +344,11 @@ impl RunContext {
     /// # Errors
     /// `InvalidArgument` where there is no such output or nothing is bound.
     pub fn output_shape(&self, index: usize) -> Result<Vec<usize>> {
-        Ok(self.output_operand(index)?.ty.shape.eval(&self.bound)?)
+        let shape = &self.output_operand(index)?.ty.shape;
+        match &self.bound {
+            Some(bound) => Ok(shape.eval(bound)?),
+            None => rlx_ir::bail!(InvalidArgument, "symbols are not bound: call bind first"),
+        }
     }
 
     fn output_operand(&self, index: usize) -> Result<&rlx_compile::plan::Operand> {
@@ -360,6 +397,10 @@ impl std::fmt::Debug for RunContext {
 }
 
 fn cast_mut<T: Element>(bytes: &mut [u8]) -> Result<&mut [T]> {
+    // No bytes may lie anywhere.
+    if bytes.is_empty() {
+        return Ok(&mut []);
+    }
     match bytemuck::try_cast_slice_mut(bytes) {
         Ok(values) => Ok(values),
         Err(e) => rlx_ir::bail!(Bug, "input memory: {e}"),

@@ -47,6 +47,7 @@ struct PlanBuilder<'a> {
     /// By the expression's address: equal values are one value since `cse`, and one value has one expression.
     prepared_buffers: FxHashMap<(usize, Layout), BufferId>,
     steps: Vec<Step>,
+    conditions: Vec<(Dim, Dim)>,
     inputs: Vec<Port>,
     states: Vec<Port>,
     /// The value whose buffer each value is a view of, and the last node that uses any view of it.
@@ -67,6 +68,7 @@ impl<'a> PlanBuilder<'a> {
             prepare: Vec::new(),
             prepared_buffers: FxHashMap::default(),
             steps: Vec::new(),
+            conditions: Vec::new(),
             inputs: Vec::new(),
             states: Vec::new(),
             roots: graph.value_ids().collect(),
@@ -155,6 +157,11 @@ impl<'a> PlanBuilder<'a> {
     }
 
     fn node(&mut self, index: usize, node: &Node) -> Result<()> {
+        for condition in node.op.conditions(&self.graph.operand_types(node)) {
+            if !self.conditions.contains(&condition) {
+                self.conditions.push(condition);
+            }
+        }
         let weight_only = node.operands.iter().all(|v| self.roles[v.index()] == Role::Weight);
         let constant = node.results.iter().all(|v| self.graph.ty(*v).eval(&Bindings::new()).is_ok());
         if weight_only && constant {
@@ -394,6 +401,7 @@ impl<'a> PlanBuilder<'a> {
             name: self.graph.name().to_owned(),
             symbols: self.graph.symbols().clone(),
             sizes: self.sizes,
+            conditions: self.conditions,
             inputs: self.inputs,
             states: self.states,
             outputs,

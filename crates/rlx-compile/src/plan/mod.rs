@@ -15,9 +15,10 @@ mod print;
 mod sizes;
 
 use rlx_ir::op::Cost;
-use rlx_ir::{OpRef, Symbols, Type};
+use rlx_ir::{Bindings, Dim, OpRef, Symbols, Type};
 use std::sync::Arc;
 
+use crate::error::{Error, Result};
 use crate::target::{OperandFacts, Role};
 
 pub use build::build_plan;
@@ -34,6 +35,8 @@ pub struct Plan {
     pub symbols: Symbols,
     /// Every size that a step or buffer needs.
     pub sizes: SizeTable,
+    /// Pairs of sizes of which the first must not exceed the second: ranges that views take.
+    pub conditions: Vec<(Dim, Dim)>,
     /// The inputs in order of declaration.
     pub inputs: Vec<Port>,
     /// The states in order of declaration.
@@ -48,6 +51,26 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Size and quality of the arena.
     pub arena: ArenaLayout,
+}
+
+impl Plan {
+    /// Checks that `bindings` gives every symbol a size within its bounds, and keeps ranges within their axes.
+    ///
+    /// # Errors
+    /// `InvalidArgument` naming the symbol, the bound or the two sizes.
+    pub fn check(&self, bindings: &Bindings) -> Result<()> {
+        self.symbols.check(bindings)?;
+        for (low, high) in &self.conditions {
+            let (needed, there) = (bindings.eval(low)?, bindings.eval(high)?);
+            if needed > there {
+                rlx_ir::bail!(
+                    InvalidArgument,
+                    "{low} is {needed}, but must not exceed {high}, which is {there}"
+                );
+            }
+        }
+        Ok(())
+    }
 }
 
 /// An input or a state.

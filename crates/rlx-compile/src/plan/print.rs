@@ -16,6 +16,9 @@ impl fmt::Display for Plan {
             self.arena.peak_live,
             self.arena.waste()
         )?;
+        for (low, high) in &self.conditions {
+            writeln!(f, "  requires {low} <= {high}")?;
+        }
         for (index, weight) in self.prepare.iter().enumerate() {
             writeln!(f, "  prepare w{index} = {}", weight.key())?;
         }

@@ -18,6 +18,7 @@ pub(crate) struct CpuContext {
     shared: Arc<Shared>,
     memory: Memory,
     state_sizes: Bindings,
+    bindings: Bindings,
     sizes: Sizes,
     bound: bool,
     timing: Timing,
@@ -42,7 +43,8 @@ impl CpuContext {
         let memory = Memory { arena: Region::new(plan.arena.bytes)?, inputs, states };
         let (sizes, timings) = (Sizes::default(), Vec::new());
         let state_sizes = state_sizes.clone();
-        Ok(Self { shared, memory, state_sizes, sizes, bound: false, timing: Timing::Off, timings })
+        let bindings = Bindings::new();
+        Ok(Self { shared, memory, state_sizes, bindings, sizes, bound: false, timing: Timing::Off, timings })
     }
 
     fn check_bound(&self) -> Result<()> {
@@ -60,8 +62,14 @@ impl CpuContext {
         for (index, (step, thunk)) in shared.plan.steps.iter().zip(&shared.thunks).enumerate() {
             let tick = (self.timing == Timing::PerStep).then(Tick::now);
             let opened = self.memory.open(&shared.plan, step, &self.sizes, &shared.weights)?;
-            let mut call =
-                StepCall { cpu, sizes: &self.sizes, step, reads: opened.reads, writes: opened.writes };
+            let mut call = StepCall {
+                cpu,
+                bindings: &self.bindings,
+                sizes: &self.sizes,
+                step,
+                reads: opened.reads,
+                writes: opened.writes,
+            };
             thunk.run(&mut call).map_err(|e| {
                 let scope = if step.scope.is_empty() { String::new() } else { format!(" in {}", step.scope) };
                 e.context(format!("step {index}, {}{scope}", step.action.name()))
@@ -121,6 +129,7 @@ impl Context for CpuContext {
         // A failed evaluation leaves half of the sizes: nothing runs with them.
         self.bound = false;
         plan.sizes.bind_into(bindings, &mut self.sizes)?;
+        self.bindings = bindings.clone();
         self.bound = true;
         Ok(())
     }

@@ -57,6 +57,10 @@ impl<'a> KernelCall<'a> {
     pub fn operand<T: bytemuck::Pod>(&self, index: usize) -> Result<&'a [T]> {
         let (dtype, _, bytes) = &self.operands[index];
         check_size::<T>(*dtype)?;
+        // No bytes may lie anywhere.
+        if bytes.is_empty() {
+            return Ok(&[]);
+        }
         match bytemuck::try_cast_slice(bytes) {
             Ok(values) => Ok(values),
             Err(e) => bail!(Bug, "operand {index}: {e}"),
@@ -75,6 +79,9 @@ impl<'a> KernelCall<'a> {
     pub fn result<T: bytemuck::Pod>(&mut self, index: usize) -> Result<&mut [T]> {
         let (dtype, _, bytes) = &mut self.results[index];
         check_size::<T>(*dtype)?;
+        if bytes.is_empty() {
+            return Ok(&mut []);
+        }
         match bytemuck::try_cast_slice_mut(bytes) {
             Ok(values) => Ok(values),
             Err(e) => bail!(Bug, "result {index}: {e}"),

@@ -173,7 +173,8 @@ impl Memory {
         } else {
             extent(operand, sizes) * elem
         };
-        let first = sizes.get(operand.offset) * elem;
+        // A view without elements may begin anywhere.
+        let first = if len == 0 { 0 } else { sizes.get(operand.offset) * elem };
         if first.checked_add(len).is_none_or(|end| end > reserved) {
             bail!(Bug, "{} of {len} bytes at {first} exceeds its buffer of {reserved}", operand.ty);
         }

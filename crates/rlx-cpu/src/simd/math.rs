@@ -76,13 +76,11 @@ pub fn sigmoid<S: Simd>(s: S, x: S::F) -> S::F {
     s.div(top, s.add(one, e))
 }
 
-/// `x sigmoid(x)`.
+/// `x sigmoid(x)`; NaN for negative infinity, as the product says.
 #[inline(always)]
 pub fn silu<S: Simd>(s: S, x: S::F) -> S::F {
     let e = exp(s, s.neg(s.abs(x)));
     let one = s.splat(1.0);
-    // Negative infinity gives -0, not the NaN of infinity times 0.
-    let x = s.max(x, s.splat(-1e30));
     let top = s.select(s.lt(x, s.zero()), s.mul(x, e), x);
     s.div(top, s.add(one, e))
 }
@@ -175,8 +173,6 @@ pub fn erf<S: Simd>(s: S, x: S::F) -> S::F {
 pub fn gelu<S: Simd>(s: S, x: S::F) -> S::F {
     let z = s.mul(s.abs(x), s.splat(std::f32::consts::FRAC_1_SQRT_2));
     let tail = s.mul(erfc_positive(s, x, z, 0.5), s.splat(0.5));
-    // Negative infinity gives -0.
-    let x = s.max(x, s.splat(-1e30));
     s.mul(x, s.select(s.lt(x, s.zero()), tail, s.sub(s.splat(1.0), tail)))
 }
 
@@ -186,7 +182,7 @@ pub fn gelu_tanh<S: Simd>(s: S, x: S::F) -> S::F {
     let cubic = s.fma(s.mul(x, x), s.splat(0.044_715), s.splat(1.0));
     let inner = s.mul(s.mul(x, s.splat(1.595_769_121_605_731)), cubic);
     let gate = sigmoid(s, inner);
-    s.mul(s.max(x, s.splat(-1e30)), gate)
+    s.mul(x, gate)
 }
 
 /// `1 / √x`.

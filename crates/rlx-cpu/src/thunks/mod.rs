@@ -18,7 +18,7 @@ use std::fmt::Debug;
 
 use bytemuck::Pod;
 use rlx_compile::plan::{Operand, Sizes, Step};
-use rlx_ir::bail;
+use rlx_ir::{Bindings, bail};
 
 use crate::backend::launch::Read;
 use crate::backend::support::Entry;
@@ -64,6 +64,7 @@ pub(crate) trait Thunk: Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) struct StepCall<'a> {
     pub(crate) cpu: Cpu<'a>,
+    pub(crate) bindings: &'a Bindings,
     pub(crate) sizes: &'a Sizes,
     pub(crate) step: &'a Step,
     pub(crate) reads: Vec<Read<'a>>,
@@ -104,7 +105,12 @@ impl<'a> StepCall<'a> {
 
     /// The elements of operand `index`.
     pub(crate) fn read<T: Pod>(&self, index: usize) -> Result<&'a [T]> {
-        match bytemuck::try_cast_slice(self.bytes(index)?) {
+        let bytes = self.bytes(index)?;
+        // No bytes may lie anywhere.
+        if bytes.is_empty() {
+            return Ok(&[]);
+        }
+        match bytemuck::try_cast_slice(bytes) {
             Ok(values) => Ok(values),
             Err(e) => bail!(Bug, "operand {index}: {e}"),
         }
@@ -125,7 +131,11 @@ impl<'a> StepCall<'a> {
 
     /// The elements of result `index`. They can be taken once.
     pub(crate) fn write<T: Pod>(&mut self, index: usize) -> Result<&'a mut [T]> {
-        match bytemuck::try_cast_slice_mut(self.write_bytes(index)) {
+        let bytes = self.write_bytes(index);
+        if bytes.is_empty() {
+            return Ok(&mut []);
+        }
+        match bytemuck::try_cast_slice_mut(bytes) {
             Ok(values) => Ok(values),
             Err(e) => bail!(Bug, "result {index}: {e}"),
         }

@@ -2,7 +2,7 @@
 //! that has no kernel. Slow, and right by definition.
 
 use rlx_ir::op::EvalContext;
-use rlx_ir::{Bindings, OpRef, Tensor, TensorType, bail};
+use rlx_ir::{OpRef, Tensor, TensorType, bail};
 
 use super::{StepCall, Thunk};
 use crate::backend::launch::Read;
@@ -34,7 +34,7 @@ impl Thunk for Reference {
         let results: Vec<TensorType> = (0..call.writes.len())
             .map(|i| TensorType::new(call.step.results[i].ty.dtype, call.result_shape(i)))
             .collect();
-        let cx = EvalContext { operands: &operands, results: &results, bindings: &Bindings::new() };
+        let cx = EvalContext { operands: &operands, results: &results, bindings: call.bindings };
         let outs = self.op.eval(&cx)?;
         if outs.len() != results.len() {
             bail!(Bug, "{} evaluated to {} results, not {}", self.op.name(), outs.len(), results.len());

@@ -160,12 +160,12 @@ struct Problem<'a, Q, K> {
     mask: Mask<'a>,
 }
 
-/// The spans of the token axis that `starts` names. Tokens behind the last start belong to no sequence. Errors:
-/// `InvalidArgument` unless it ascends from 0 to at most `tokens`.
+/// The spans of the token axis that `starts` names; tokens before the first and from the last on are in none. Errors:
+/// `InvalidArgument` unless it ascends within 0 to `tokens`.
 pub(crate) fn spans(what: &str, starts: &[i32], tokens: usize) -> Result<Vec<Range<usize>>> {
-    let ascends = starts.is_sorted() && starts.first().is_some_and(|&s| s == 0);
-    if !ascends || starts.last().is_none_or(|&s| s as usize > tokens) {
-        bail!(InvalidArgument, "{what}: starts must ascend from 0 to at most {tokens}, got {starts:?}");
+    let fits = |s: &i32| usize::try_from(*s).is_ok_and(|s| s <= tokens);
+    if starts.is_empty() || !starts.is_sorted() || !starts.iter().all(fits) {
+        bail!(InvalidArgument, "{what}: starts must ascend within 0 to {tokens}, got {starts:?}");
     }
     Ok(starts.windows(2).map(|w| w[0] as usize..w[1] as usize).collect())
 }
@@ -173,7 +173,8 @@ pub(crate) fn spans(what: &str, starts: &[i32], tokens: usize) -> Result<Vec<Ran
 /// Attention within each sequence of a ragged batch.
 ///
 /// Shapes: q and out `[N, num_heads, head_dim]`, k and v `[N, num_kv_heads, head_dim]`, starts `[R + 1]`; the masks of
-/// [`Mask`]. N is that of out, which has no gaps; k and v have one stride. Tokens behind the last start give zeros. Dtypes: q, keys and values, and the result f32, f16 or bf16; scores and sums are f32. Errors:
+/// [`Mask`]. N is that of out, which has no gaps; k and v have one stride. Tokens of no
+/// sequence give zeros. Dtypes: q, keys and values, and the result f32, f16 or bf16; scores and sums are f32. Errors:
 /// `InvalidArgument` where slices and sizes do not agree.
 pub fn ragged<Q: Element, T: Element, Y: Element>(
     cpu: Cpu<'_>,
@@ -274,9 +275,11 @@ fn run<Q: Element, T: Element, K: Keys<T>, Y: Element>(
     }
     let most_keys = problem.sequences.iter().map(|s| s.keys).max().unwrap_or(0);
     problem.mask.check(num_heads, problem.tokens, most_keys)?;
-    // Tokens behind the last sequence see nothing.
+    // Tokens before the first sequence and behind the last see nothing.
+    let first = problem.sequences.first().map_or(0, |s| s.start);
     let tokens = problem.sequences.last().map_or(0, |s| s.start + s.queries);
     let (out, behind) = out.split_at_mut(tokens * width);
+    out[..first * width].fill(Y::default());
     behind.fill(Y::default());
     let work: usize =
         problem.sequences.iter().map(|s| s.queries.saturating_mul(s.keys).saturating_mul(width)).sum();

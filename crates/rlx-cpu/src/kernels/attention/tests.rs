@@ -279,7 +279,7 @@ fn wrong_operands_are_refused() {
     let pool = crate::testing::pool(1);
     let cpu = Cpu { pool: &pool, level: crate::simd::SimdLevel::best() };
     let mut out = vec![0.0; case.q.len()];
-    for starts in [&[0, 21][..], &[1, 20], &[], &[0, 25, 20]] {
+    for starts in [&[0, 21][..], &[-1, 20], &[], &[0, 25, 20]] {
         assert!(ragged(cpu, case.heads, case.q(), case.kv(), starts, Mask::None, &mut out).is_err());
     }
     let bad = heads(3, 2, 16);
@@ -327,5 +327,20 @@ fn tokens_of_a_joint_row_and_tokens_behind_the_last_sequence() {
         ragged(cpu, case.heads, part(0), (part(64), part(96)), &case.starts, Mask::Causal, &mut out).unwrap();
         assert_eq!(out[..14 * 64], case.run(cpu, Mask::Causal));
         assert!(out[14 * 64..].iter().all(|x| *x == 0.0));
+    });
+}
+
+#[test]
+fn tokens_of_no_sequence_give_zeros() {
+    everywhere(|cpu| {
+        let heads = Heads { num_heads: 2, num_kv_heads: 1, head_dim: 4, scale: 0.5, softcap: None };
+        let (q, kv) = ([1.0f32; 6 * 8], [2.0f32; 6 * 4]);
+        let (q, kv) = (Tokens::dense(&q, 8), Tokens::dense(&kv, 4));
+        let mut out = vec![f32::NAN; 6 * 8];
+        ragged(cpu, heads, q, (kv, kv), &[1, 3, 3, 5], Mask::None, &mut out).unwrap();
+        assert!(out[..8].iter().chain(&out[40..]).all(|y| *y == 0.0));
+        assert!(out[8..40].iter().all(|y| *y == 2.0));
+        ragged(cpu, heads, q, (kv, kv), &[3], Mask::None, &mut out).unwrap();
+        assert!(out.iter().all(|y| *y == 0.0));
     });
 }

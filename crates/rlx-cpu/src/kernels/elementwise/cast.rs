@@ -12,8 +12,8 @@ use crate::pool::chunks;
 pub trait Scalar: Copy + Send + Sync + 'static {
     /// Exactly, as the wide form that holds it.
     fn widen(self) -> Wide;
-    /// Rounded to nearest, ties to even, for floats; truncated toward zero and clamped to the range for integers, NaN
-    /// to 0.
+    /// Rounded to nearest, ties to even, for floats; for integers floats are truncated toward zero and clamped
+    /// to the range, NaN to 0, and integers keep their low bits.
     fn narrow(x: Wide) -> Self;
 }
 
@@ -64,7 +64,8 @@ macro_rules! int {
                 match x {
                     Wide::Single(x) => x as $t,
                     Wide::Double(x) => x as $t,
-                    Wide::Int(x) => x.clamp(i64::from(<$t>::MIN), i64::from(<$t>::MAX)) as $t,
+                    // The low bits.
+                    Wide::Int(x) => x as $t,
                 }
             }
         }

@@ -123,7 +123,7 @@ fn half_floats_are_computed_in_f32_and_rounded_once() {
 }
 
 #[test]
-fn casts_round_floats_and_clamp_integers() {
+fn casts_round_floats_clamp_them_to_integers_and_wrap_integers() {
     everywhere(|cpu| {
         let x = [1.5f32, -2.5, 1e10, -1e10, f32::NAN, f32::INFINITY, 0.49, 255.9];
         let mut i32s = [0i32; 8];
@@ -131,6 +131,8 @@ fn casts_round_floats_and_clamp_integers() {
         assert_eq!(i32s, [1, -2, i32::MAX, i32::MIN, 0, i32::MAX, 0, 255]);
         let mut u8s = [0u8; 8];
         cast(cpu, &i32s, &mut u8s).unwrap();
+        assert_eq!(u8s, [1, 254, 255, 0, 0, 255, 0, 255]);
+        cast(cpu, &x, &mut u8s).unwrap();
         assert_eq!(u8s, [1, 0, 255, 0, 0, 255, 0, 255]);
         let mut f64s = [0f64; 8];
         cast(cpu, &x, &mut f64s).unwrap();

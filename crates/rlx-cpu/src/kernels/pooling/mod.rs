@@ -37,6 +37,9 @@ pub fn pool<T: Element>(
     starts: &[i32],
     out: &mut [T],
 ) -> Result<()> {
+    if cols == 0 && x.is_empty() && out.is_empty() {
+        return Ok(());
+    }
     let tokens = x.len().checked_div(cols).unwrap_or(0);
     let spans = spans("pooling", starts, tokens)?;
     if x.len() != tokens * cols || out.len() != spans.len() * cols {

@@ -100,11 +100,13 @@ impl Activation {
             Self::Relu => x_terms,
             _ => finite(self.slope(x)).abs() * x_terms,
         };
+        // Below the smallest normal f32 a factor has no relative precision, only an absolute one.
+        let smallest = f64::from(f32::MIN_POSITIVE);
         let own = match self {
             Self::None | Self::Relu => 0.0,
             Self::Gelu => 0.5 * x.abs() * (1.0 + libm::erf(x * FRAC_1_SQRT_2).abs()),
             Self::GeluTanh => 0.5 * x.abs() * (1.0 + libm::tanh(gelu_tanh_inner(x)).abs()),
-            Self::Silu => self.apply(x).abs(),
+            Self::Silu => x.abs() * UnaryKind::Sigmoid.apply(x).max(smallest),
             Self::Tanh | Self::Sigmoid => self.apply(x).abs(),
         };
         through + own

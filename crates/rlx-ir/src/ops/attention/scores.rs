@@ -155,7 +155,8 @@ impl Dense {
     /// Emits the result `[N, Hq, Dv]`.
     ///
     /// What a query does not see cannot reach its result: scores are selected before the softmax, and a value that is not
-    /// finite counts as zero, but makes the result NaN for those queries that see it.
+    /// finite counts as zero there, and is added afterwards for those queries that see it: a product with a weight of 0 would
+    /// be NaN for the others.
     pub(super) fn emit(self, b: &mut Builder, scores: Scores) -> Result<Value> {
         let dtype = b.ty(self.q).dtype;
         let wide = wide_dtype(b, &[self.q, self.k, self.v]);
@@ -192,22 +193,25 @@ impl Dense {
 
         let v = cast_to(b, self.v, wide)?;
         let v = b.transpose(v, [1, 0, 2])?;
-        let magnitude = b.abs(v)?;
-        let infinity = b.scalar(wide, f64::INFINITY)?;
-        let finite = b.lt(magnitude, infinity)?;
+        let (infinity, lowest) = (b.scalar(wide, f64::INFINITY)?, b.scalar(wide, f64::NEG_INFINITY)?);
+        let (below, above) = (b.lt(v, infinity)?, b.gt(v, lowest)?);
+        let finite = b.and(below, above)?;
         let zero = b.scalar(wide, 0.0)?;
         let finite_v = b.select(finite, v, zero)?;
-        let y = b.matmul(weights, finite_v)?;
+        let mut y = b.matmul(weights, finite_v)?;
 
-        let broken = b.logical_not(finite)?;
-        let broken = b.cast(broken, wide)?;
         let seen = b.cast(visible, wide)?;
         let seen = b.broadcast(seen, by_head(&keys))?;
         let seen = b.reshape(seen, grouped(&keys))?;
-        let seen_broken = b.matmul(seen, broken)?;
-        let tainted = b.gt(seen_broken, zero)?;
-        let nan = b.scalar(wide, f64::NAN)?;
-        let y = b.select(tainted, nan, y)?;
+        // A visible value that is infinite makes the sum so; NaN counts as infinite on both sides, which gives NaN.
+        for (inside, limit) in [(below, infinity), (above, lowest)] {
+            let beyond = b.logical_not(inside)?;
+            let beyond = b.cast(beyond, wide)?;
+            let count = b.matmul(seen, beyond)?;
+            let reached = b.gt(count, zero)?;
+            let part = b.select(reached, limit, zero)?;
+            y = b.add(y, part)?;
+        }
 
         let y = b.reshape(y, by_head(&v_dim))?;
         let y = b.transpose(y, [1, 0, 2])?;

@@ -126,6 +126,19 @@ impl Op for Slice {
         Cost::of_types(Dim::constant(0), results, results)
     }
 
+    fn conditions(&self, operands: &[Type]) -> Vec<(Dim, Dim)> {
+        let Some(x) = operands.first() else { return Vec::new() };
+        let Ok(axis) = resolve_axis(self.axis, x.rank()) else { return Vec::new() };
+        let zero = Dim::constant(0);
+        let all = [
+            (self.end(), x.shape[axis].clone()),
+            (zero.clone(), self.start.clone()),
+            (zero, self.len.clone()),
+        ];
+        let open = |(low, high): &(Dim, Dim)| (high.clone() - low.clone()).as_const().is_none_or(|d| d < 0);
+        all.into_iter().filter(open).collect()
+    }
+
     fn view(&self, operand: &View, _result: &Type) -> Option<View> {
         let axis = resolve_axis(self.axis, operand.shape.len()).ok()?;
         Some(operand.slice(axis, &self.start, &self.len, &self.step.into()))

@@ -1,0 +1,92 @@
+//! Functions of two elements.
+
+use rlx_ir::DType;
+use rlx_ir::ops::elementwise::binary::BinaryKind;
+
+use crate::Result;
+use crate::cases::{Case, FLOATS, INTS, SIZES, Sample, Samples};
+
+/// Every function over its dtypes and over the ways to broadcast.
+pub(crate) struct Binary;
+
+fn dtypes(kind: BinaryKind) -> Vec<DType> {
+    match kind {
+        BinaryKind::Pow => FLOATS.to_vec(),
+        BinaryKind::And | BinaryKind::Or | BinaryKind::Xor => INTS.into_iter().chain([DType::Bool]).collect(),
+        _ => FLOATS.into_iter().chain(INTS).collect(),
+    }
+}
+
+/// Shapes of the operands, with what they are.
+pub(crate) const PATTERNS: [(&str, &str, &str); 9] = [
+    ("equal", "[N, 17]", "[N, 17]"),
+    ("scalar", "[N, 17]", "[]"),
+    ("scalar first", "[]", "[N, 17]"),
+    ("row", "[N, 17]", "[17]"),
+    ("row first", "[17]", "[N, 17]"),
+    ("column", "[N, 17]", "[N, 1]"),
+    ("column first", "[N, 1]", "[N, 17]"),
+    ("both", "[N, 1]", "[1, 17]"),
+    ("middle", "[2, N, 3]", "[2, 1, 3]"),
+];
+
+/// Keeps operands where the function is defined.
+fn domain(kind: BinaryKind, dtype: DType, sample: &mut Sample) -> Result<()> {
+    match kind {
+        BinaryKind::Pow => {
+            sample.range("a", 0.1, 4.0)?;
+        }
+        BinaryKind::Div | BinaryKind::Rem if dtype.is_int() => {
+            sample.range("b", 1.0, 50.0)?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+impl Case for Binary {
+    fn name(&self) -> &'static str {
+        "binary"
+    }
+
+    fn ops(&self) -> Vec<&'static str> {
+        BinaryKind::ALL.iter().map(|k| k.name()).collect()
+    }
+
+    fn generate(&self, samples: &mut Samples) -> Result<()> {
+        for &kind in BinaryKind::ALL {
+            let op = kind.name();
+            for dtype in dtypes(kind) {
+                for (pattern, a, b) in PATTERNS {
+                    let body = format!(
+                        "%a = input \"a\" : {dtype}{a}\n%b = input \"b\" : {dtype}{b}\n%y = {op} %a, %b\nreturn %y"
+                    );
+                    let wide = matches!(pattern, "equal" | "row") && matches!(dtype, DType::F32 | DType::F16);
+                    let sizes = if wide { &SIZES[..] } else { &[0, 3] };
+                    for &n in sizes {
+                        let label = format!("{op} {pattern} n={n}");
+                        let sample = samples.add(dtype, label, ("N <= 65", &[("N", n)]), &body)?;
+                        domain(kind, dtype, sample)?;
+                        if pattern == "equal" && n == 33 && dtype.is_float() {
+                            sample.specials("a")?.specials("b")?;
+                        }
+                    }
+                }
+                let body = format!(
+                    "%x = input \"a\" : {dtype}[N, 5]\n%b = input \"b\" : {dtype}[5, N]\n\
+                     %t = transpose %x {{perm = [1, 0]}}\n%y = {op} %t, %b\nreturn %y"
+                );
+                let sample =
+                    samples.add(dtype, format!("{op} transposed"), ("N <= 20", &[("N", 7)]), &body)?;
+                domain(kind, dtype, sample)?;
+            }
+        }
+        for op in ["div", "rem"] {
+            let body =
+                format!("%a = input \"a\" : i32[N]\n%b = input \"b\" : i32[N]\n%y = {op} %a, %b\nreturn %y");
+            let label = format!("{op} by zero");
+            samples.add(DType::I32, label, ("N <= 4", &[("N", 3)]), &body)?.ints("b", &[1, 0, 2])?.refuse();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,3 @@
+//! Tables of vectors.
+#[allow(clippy::module_inception)]
+pub(super) mod embedding;

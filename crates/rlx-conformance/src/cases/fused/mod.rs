@@ -1,0 +1,2 @@
+//! Regions.
+pub(super) mod fused_region;

@@ -1,0 +1,19 @@
+//! `rms_norm`.
+
+use super::Norm;
+use crate::Result;
+use crate::cases::{Case, Samples};
+
+/// With the weight as it is, and around 0.
+pub(crate) struct RmsNorm;
+
+impl Case for RmsNorm {
+    fn name(&self) -> &'static str {
+        "rms_norm"
+    }
+
+    fn generate(&self, samples: &mut Samples) -> Result<()> {
+        let variants = [("plain", false, "eps = 1e-6"), ("unit offset", false, "eps = 1e-6, unit_offset")];
+        Norm { op: "rms_norm", adds: false, variants: &variants }.generate(samples)
+    }
+}

@@ -1,0 +1,2 @@
+//! Positions.
+pub(super) mod rope;

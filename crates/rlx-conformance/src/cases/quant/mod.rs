@@ -1,0 +1,3 @@
+//! Block types.
+pub(super) mod dequantize;
+pub(super) mod quantize;

@@ -1,0 +1,3 @@
+//! Reductions.
+#[allow(clippy::module_inception)]
+pub(super) mod reduce;

@@ -1,0 +1,2 @@
+//! Ops that write states.
+pub(super) mod kv_write;
