@@ -182,7 +182,7 @@ impl Step {
         let (operands, results) = (types(&self.operands), types(&self.results));
         match &self.action {
             Action::Op(op) => op.cost(&operands, &results),
-            Action::Copy => Cost::of_types(rlx_ir::Dim::constant(0), &operands, &results),
+            Action::Copy => Cost::of_types(Dim::constant(0), &operands, &results),
         }
     }
 }
