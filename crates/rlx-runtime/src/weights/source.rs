@@ -121,6 +121,7 @@ impl WeightSource for GgufWeights {
 pub struct SafetensorsFile {
     path: PathBuf,
     mapping: Mapping,
+    metadata: BTreeMap<String, String>,
     tensors: HashMap<String, (Dtype, Vec<usize>, std::ops::Range<usize>)>,
 }
 
@@ -158,12 +159,18 @@ impl SafetensorsFile {
                 _ => return Err(invalid(format!("tensor {name:?} lies outside the file"))),
             }
         }
-        Ok(Self { path: path.to_owned(), mapping, tensors })
+        let metadata = header.metadata().iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
+        Ok(Self { path: path.to_owned(), mapping, metadata, tensors })
     }
 
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The texts of the header's `__metadata__`, by key.
+    pub fn metadata(&self) -> &BTreeMap<String, String> {
+        &self.metadata
     }
 
     /// Names, dtypes and shapes, by name. The dtype is `None` where RLX does not know it.
