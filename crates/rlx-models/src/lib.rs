@@ -16,3 +16,4 @@ pub mod text;
 
 pub use embedding::{EmbeddingModel, EmbeddingOptions, Embeddings};
 pub use error::{Error, Result};
+pub use language::{LanguageModel, LanguageOptions};

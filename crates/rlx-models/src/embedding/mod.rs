@@ -7,9 +7,11 @@ mod batch;
 mod bundled;
 mod embeddings;
 mod model;
+mod network;
 mod options;
 
 pub use bundled::{BUNDLED_MODEL, bundled};
 pub use embeddings::{Embedded, Embeddings};
 pub use model::EmbeddingModel;
+pub use network::open_network;
 pub use options::{EmbedRequest, EmbeddingOptions, Prompt};

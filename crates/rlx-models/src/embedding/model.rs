@@ -4,16 +4,15 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use rlx_ir::bail;
-use rlx_runtime::weights::SafetensorsFile;
-use rlx_runtime::weights::SafetensorsWeights;
-use rlx_runtime::{Runtime, WeightSource};
+use rlx_runtime::Runtime;
 
 use super::batch::batches;
 use super::bundled::{BUNDLED_MODEL, bundled};
 use super::embeddings::{Embedded, Embeddings};
+use super::network::open_network;
 use super::options::{EmbedRequest, EmbeddingOptions, Prompt};
 use crate::arch::{EmbeddingHead, EncoderGraph, EncoderOutput};
-use crate::encoder::{Encoder, EncoderSession, Packed};
+use crate::encoder::{EncoderSession, Packed};
 use crate::files::{ModelConfig, ModelFiles};
 use crate::sentence_transformers::EmbeddingConfig;
 use crate::text::{EncodeOptions, GgufVocab, Tokenizer, TokenizerConfig};
@@ -83,8 +82,8 @@ impl EmbeddingModel {
     /// As [`load_with`](Self::load_with).
     pub fn from_files(runtime: &Runtime, files: &ModelFiles, options: &EmbeddingOptions) -> Result<Self> {
         let _span = tracing::debug_span!("load", model = %files.path().display()).entered();
-        let mut encoder = Encoder::new(files)?;
-        let (tokenizer, mut config, tokenizer_limit) = beside(files)?;
+        let (encoder, mut config) = open_network(files)?;
+        let (tokenizer, tokenizer_limit) = beside(files)?;
         if let Some(mode) = options.pooling {
             config.pooling = vec![mode];
             config.sources.pooling = "asked for".into();
@@ -92,14 +91,6 @@ impl EmbeddingModel {
         if let Some(normalize) = options.normalize {
             config.normalize = normalize;
             config.sources.normalize = "asked for".into();
-        }
-        for (i, layer) in config.dense.iter().enumerate() {
-            let file = layer.folder.join("model.safetensors");
-            let source = SafetensorsWeights::new(vec![SafetensorsFile::open(&file)?]);
-            encoder.weights_mut().insert(format!("dense.{i}.weight"), source.weight("linear.weight")?);
-            if layer.bias {
-                encoder.weights_mut().insert(format!("dense.{i}.bias"), source.weight("linear.bias")?);
-            }
         }
         if !(1..=MAX_BATCH_TOKENS).contains(&options.batch_tokens) {
             bail!(
@@ -285,20 +276,18 @@ impl EmbeddingModel {
     }
 }
 
-/// Tokenizer, embedding config and the tokenizer's own limit.
-fn beside(files: &ModelFiles) -> Result<(Tokenizer, EmbeddingConfig, Option<usize>)> {
+/// The tokenizer and its own limit.
+fn beside(files: &ModelFiles) -> Result<(Tokenizer, Option<usize>)> {
     match files.config() {
         ModelConfig::Hf(config) => {
             let folder = config.path().parent().unwrap_or(Path::new(""));
             let limit = TokenizerConfig::from_folder(folder)?.model_max_length;
-            Ok((Tokenizer::from_folder(folder)?, EmbeddingConfig::from_folder(folder)?, limit))
+            Ok((Tokenizer::from_folder(folder)?, limit))
         }
         ModelConfig::Gguf(gguf) => {
             let within = |e: Error| e.context(files.path().display());
             let vocab = GgufVocab::from_metadata(gguf.metadata()).map_err(within)?;
-            let config =
-                EmbeddingConfig::from_metadata(gguf.metadata(), files.architecture()).map_err(within)?;
-            Ok((Tokenizer::from_gguf(vocab).map_err(within)?, config, None))
+            Ok((Tokenizer::from_gguf(vocab).map_err(within)?, None))
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rlx_ir::{DType, bail};
 use rlx_runtime::weights::LoadProgress;
 use rlx_runtime::{Runtime, Session, SessionOptions};
 
@@ -13,13 +12,6 @@ use crate::arch::decoder::{self, DecoderLimits, DecoderShape};
 use crate::files::{ModelConfig, ModelFiles};
 use crate::text::{GgufVocab, Tokenizer, TokenizerConfig};
 use crate::{Error, Result};
-
-/// The longest context that is taken without being asked for, in tokens.
-const DEFAULT_CONTEXT: usize = 4096;
-/// Tokens of a page of the cache.
-const PAGE_LEN: usize = 32;
-/// The most rows of logits of one step, where there are not more sequences.
-const LOGIT_ROWS: usize = 64;
 
 /// What a language model keeps in memory, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,7 +81,7 @@ impl LanguageModel {
         let _span = tracing::info_span!("load", model = %files.path().display()).entered();
         let decoder = decoder::open(&files)?;
         let shape = decoder.shape();
-        let limits = limits(options, &shape).map_err(|e| e.context(files.path().display()))?;
+        let limits = options.limits(&shape).map_err(|e| e.context(files.path().display()))?;
         let graph = decoder.graph(&limits)?;
         let session_options = SessionOptions {
             device: options.device.as_deref(),
@@ -191,35 +183,4 @@ impl LanguageModel {
     pub(super) fn check_in(&self, session: DecodeSession) {
         *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
     }
-}
-
-fn limits(options: &LanguageOptions, shape: &DecoderShape) -> Result<DecoderLimits> {
-    if options.context > shape.context_length {
-        bail!(
-            InvalidArgument,
-            "a context of {} tokens was asked for, but the model takes {} at most",
-            options.context,
-            shape.context_length
-        );
-    }
-    if !matches!(options.kv_dtype, DType::F16 | DType::BF16 | DType::F32) {
-        bail!(InvalidArgument, "keys and values in {}: f16, bf16 and f32 go", options.kv_dtype);
-    }
-    if options.batch_tokens == 0 || options.sequences == 0 {
-        bail!(InvalidArgument, "a step needs at least one token and one sequence");
-    }
-    let context = match options.context {
-        0 => shape.context_length.min(DEFAULT_CONTEXT),
-        context => context,
-    };
-    let tokens = options.batch_tokens.min(context.saturating_mul(options.sequences)).max(options.sequences);
-    Ok(DecoderLimits {
-        tokens,
-        sequences: options.sequences,
-        rows: LOGIT_ROWS.min(tokens).max(options.sequences),
-        context,
-        page_len: PAGE_LEN,
-        kv_dtype: options.kv_dtype,
-        weights: options.weights,
-    })
 }

@@ -1,12 +1,21 @@
 //! What can be asked of a language model.
 
 use rlx_compile::CompileOptions;
-use rlx_ir::DType;
+use rlx_ir::{DType, bail};
 use rlx_runtime::Strategy;
 
 use super::cancel::CancelToken;
+use crate::arch::decoder::{DecoderLimits, DecoderShape};
 use crate::arch::weight_type::WeightType;
 use crate::sampling::SamplingParams;
+use crate::{Error, Result};
+
+/// The longest context that is taken without being asked for, in tokens.
+const DEFAULT_CONTEXT: usize = 4096;
+/// Tokens of a page of the cache.
+const PAGE_LEN: usize = 32;
+/// The most rows of logits of one step, where there are not more sequences.
+const LOGIT_ROWS: usize = 64;
 
 /// How a language model is loaded.
 #[derive(Clone, Debug)]
@@ -42,6 +51,43 @@ impl Default for LanguageOptions {
             device: None,
             strategy: None,
         }
+    }
+}
+
+impl LanguageOptions {
+    /// The bounds of a step of a model with these sizes.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a context beyond the model's, and for what is no type of keys and values.
+    pub fn limits(&self, shape: &DecoderShape) -> Result<DecoderLimits> {
+        if self.context > shape.context_length {
+            bail!(
+                InvalidArgument,
+                "a context of {} tokens was asked for, but the model takes {} at most",
+                self.context,
+                shape.context_length
+            );
+        }
+        if !matches!(self.kv_dtype, DType::F16 | DType::BF16 | DType::F32) {
+            bail!(InvalidArgument, "keys and values in {}: f16, bf16 and f32 go", self.kv_dtype);
+        }
+        if self.batch_tokens == 0 || self.sequences == 0 {
+            bail!(InvalidArgument, "a step needs at least one token and one sequence");
+        }
+        let context = match self.context {
+            0 => shape.context_length.min(DEFAULT_CONTEXT),
+            context => context,
+        };
+        let tokens = self.batch_tokens.min(context.saturating_mul(self.sequences)).max(self.sequences);
+        Ok(DecoderLimits {
+            tokens,
+            sequences: self.sequences,
+            rows: LOGIT_ROWS.min(tokens).max(self.sequences),
+            context,
+            page_len: PAGE_LEN,
+            kv_dtype: self.kv_dtype,
+            weights: self.weights,
+        })
     }
 }
 
