@@ -4,7 +4,8 @@
 //!
 //! - The graph level, [`Builder`](ir::Builder) and [`Session`](runtime::Session): build or parse a graph, compile it, bind
 //!   sizes, run it.
-//! - The model level: [`LanguageModel`](models::language::LanguageModel) continues texts, token by token.
+//! - The model level: [`EmbeddingModel`](models::EmbeddingModel) turns texts into vectors,
+//!   [`LanguageModel`](models::LanguageModel) continues texts, token by token.
 //!
 //! ```
 //! use rlx::prelude::*;
@@ -25,7 +26,7 @@
 //! # Ok::<(), rlx::Error>(())
 //! ```
 //!
-//! Features: `cpu` (default) is the CPU backend.
+//! Features: `cpu` (default) is the CPU backend; `bundled-model` puts a small embedding model into the binary.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -100,7 +101,9 @@ pub struct BackendStatus {
 /// Every backend that RLX knows of, here or not.
 pub fn backend_statuses() -> Vec<BackendStatus> {
     let cpu = if cfg!(feature = "cpu") { None } else { Some("built without the feature `cpu`") };
-    vec![BackendStatus { name: "cpu", missing: cpu }]
+    let missing = Some("this version of RLX does not have it");
+    let others = ["metal", "mlx", "cuda"].map(|name| BackendStatus { name, missing });
+    std::iter::once(BackendStatus { name: "cpu", missing: cpu }).chain(others).collect()
 }
 
 /// What most programs need.
@@ -112,6 +115,7 @@ pub mod prelude {
     pub use rlx_models::language::{
         CancelToken, FinishReason, GenerateEvent, GenerateOptions, LanguageModel, LanguageOptions,
     };
+    pub use rlx_models::{EmbeddingModel, EmbeddingOptions, Embeddings};
     pub use rlx_runtime::weights::{MemoryWeights, NoWeights};
     pub use rlx_runtime::{RunContext, Runtime, Session, SessionOptions};
 }

@@ -8,6 +8,9 @@ mod common;
 #[path = "../examples/custom_op.rs"]
 mod custom_op;
 #[allow(dead_code)]
+#[path = "../examples/embed.rs"]
+mod embed;
+#[allow(dead_code)]
 #[path = "../examples/generate.rs"]
 mod generate;
 #[allow(dead_code)]
@@ -42,4 +45,12 @@ fn generate_gives_what_it_was_asked_for() {
     let generation = generate::run(&path.0, "w1 w2", 8).unwrap();
     assert!(generation.token_ids.len() <= 8 && !generation.text.is_empty(), "{generation:?}");
     assert_eq!(generation.token_ids, generate::run(&path.0, "w1 w2", 8).unwrap().token_ids);
+}
+
+#[test]
+fn embed_finds_the_nearest_text() {
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../rlx-models/models/all-MiniLM-L6-v2-q8_0.gguf");
+    let texts =
+        ["a cat on a mat", "quarterly revenue", "a kitten on a rug", "profits of the last three months"];
+    assert_eq!(embed::run(model, &texts).unwrap(), [2, 3, 0, 1]);
 }
