@@ -1,0 +1,186 @@
+//! `rlx embed`: texts to vectors.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use rlx::ir::bail;
+use rlx::models::embedding::{BUNDLED_MODEL, EmbedRequest, Prompt};
+use rlx::models::sentence_transformers::PoolingMode;
+use rlx::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::model;
+use crate::options::{Format, Global, TypeArgs};
+use crate::output::Stdout;
+use crate::output::embeddings::{Row, sink};
+use crate::progress::Bar;
+use crate::texts::Texts;
+
+/// Turns texts into vectors.
+#[derive(Args, Debug)]
+pub struct Embed {
+    /// A folder in the Hugging Face layout, a .safetensors beside its config.json, a .gguf, or a hub id in the cache
+    #[arg(short, long, value_name = "MODEL", default_value = BUNDLED_MODEL)]
+    model: String,
+    #[command(flatten)]
+    types: TypeArgs,
+    /// The texts
+    #[arg(value_name = "TEXT")]
+    texts: Vec<String>,
+    /// Reads one text per line, or JSON lines with a `text` field, from a file or (-) stdin
+    #[arg(long, value_name = "FILE", conflicts_with = "texts")]
+    input: Option<PathBuf>,
+    /// How the vectors of tokens become one; auto does as the model says
+    #[arg(long, value_enum, default_value = "auto")]
+    pooling: Pooling,
+    /// Leaves vectors at the length that they have
+    #[arg(long)]
+    no_normalize: bool,
+    /// Puts the model's prompt of this name before each text
+    #[arg(long, value_name = "NAME", conflicts_with = "prefix")]
+    prompt_name: Option<String>,
+    /// Puts this before each text
+    #[arg(long, value_name = "STR", allow_hyphen_values = true)]
+    prefix: Option<String>,
+    /// The most tokens that are run together
+    #[arg(long, value_name = "N")]
+    batch_tokens: Option<usize>,
+    /// Keeps the first N components of each vector
+    #[arg(long, value_name = "N")]
+    dims: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Pooling {
+    Auto,
+    Mean,
+    Cls,
+    Last,
+    Max,
+}
+
+impl Pooling {
+    fn mode(self) -> Option<PoolingMode> {
+        match self {
+            Self::Auto => None,
+            Self::Mean => Some(PoolingMode::Mean),
+            Self::Cls => Some(PoolingMode::Cls),
+            Self::Last => Some(PoolingMode::LastToken),
+            Self::Max => Some(PoolingMode::Max),
+        }
+    }
+}
+
+impl Embed {
+    pub fn run(&self, global: &Global) -> Result<()> {
+        let for_people = std::io::stdout().is_terminal();
+        let format = match global.format {
+            Some(format) => format,
+            None if for_people => Format::Text,
+            None => Format::Jsonl,
+        };
+        let mut texts = match &self.input {
+            Some(path) => Texts::open(path)?,
+            None => Texts::Given(Some(self.texts.clone())),
+        };
+        let mut piece = texts.next_piece()?;
+        if piece.is_empty() {
+            match &self.input {
+                Some(path) => bail!(InvalidArgument, "{}: it holds no text to embed", path.display()),
+                None => bail!(InvalidArgument, "no text to embed: name one, or a file of texts with --input"),
+            }
+        }
+        let runtime = global.runtime()?;
+        let model = EmbeddingModel::from_files(&runtime, &model::open(&self.model)?, &self.options(global))?;
+        let mut out = Stdout::lock();
+        let mut sink = sink(format);
+        let mut tally = Tally::default();
+        let bar = Bar::count(global, "embedding");
+        while !piece.is_empty() {
+            let first = tally.texts;
+            let total = first + piece.len();
+            let progress = |done: usize, _: usize| match texts.position() {
+                Some((read, all)) => bar.set(read, all),
+                None => bar.set((first + done) as u64, total as u64),
+            };
+            let request = EmbedRequest { progress: Some(&progress), ..EmbedRequest::default() };
+            let results = model.embed_each(&piece, &request)?;
+            for (i, (text, result)) in piece.iter().zip(results).enumerate() {
+                let index = first + i;
+                match result {
+                    Ok(embedded) => {
+                        tally.truncated(index, embedded.truncated);
+                        sink.row(&mut out, Row { index, text, embedded: &embedded })?;
+                    }
+                    Err(e) if sink.has_index() => tally.failed(index, e.into()),
+                    Err(e) => return Err(Error::from(e).context(format_args!("text {index}"))),
+                }
+            }
+            tally.texts = total;
+            piece = texts.next_piece()?;
+        }
+        bar.clear();
+        sink.finish(&mut out, model.dim())?;
+        out.flush()?;
+        tally.report(model.max_seq_length())
+    }
+
+    fn options(&self, global: &Global) -> EmbeddingOptions {
+        let mut options = EmbeddingOptions {
+            load: model::load_options(global, self.types.types()),
+            pooling: self.pooling.mode(),
+            normalize: self.no_normalize.then_some(false),
+            dims: self.dims,
+            ..EmbeddingOptions::default()
+        };
+        if let Some(tokens) = self.batch_tokens {
+            options.batch_tokens = tokens;
+        }
+        if let Some(name) = &self.prompt_name {
+            options.prompt = Prompt::Named(name.clone());
+        } else if let Some(prefix) = &self.prefix {
+            options.prompt = Prompt::Prefix(prefix.clone());
+        }
+        options
+    }
+}
+
+/// What happened to the texts.
+#[derive(Default)]
+struct Tally {
+    texts: usize,
+    truncated: Option<(usize, usize)>,
+    failed: Option<(usize, usize, Error)>,
+}
+
+impl Tally {
+    fn truncated(&mut self, index: usize, truncated: bool) {
+        if truncated {
+            self.truncated.get_or_insert((0, index)).0 += 1;
+        }
+    }
+
+    fn failed(&mut self, index: usize, e: Error) {
+        self.failed.get_or_insert((0, index, e)).0 += 1;
+    }
+
+    /// Warns of cut texts; fails where a text has no vector.
+    fn report(self, limit: usize) -> Result<()> {
+        let texts = self.texts;
+        match self.truncated {
+            Some((1, first)) => tracing::warn!("text {first} was cut at {limit} tokens"),
+            Some((n, first)) => {
+                tracing::warn!("{n} of {texts} texts were cut at {limit} tokens; the first is text {first}");
+            }
+            None => {}
+        }
+        match self.failed {
+            None => Ok(()),
+            Some((1, first, e)) => Err(e.context(format_args!("text {first}"))),
+            Some((n, first, e)) => {
+                Err(e.context(format_args!("{n} of {texts} texts have no vector; text {first}")))
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! `rlx forward`: the raw network on token ids.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use rlx::models::forward::{ForwardInput, forward};
+
+use crate::error::Result;
+use crate::model;
+use crate::options::{Format, Global, ModelArgs};
+
+/// Runs the raw network on token ids.
+#[derive(Args, Debug)]
+pub struct Forward {
+    #[command(flatten)]
+    model: ModelArgs,
+    /// A .safetensors with `input_ids` [B, S] and, where rows are padded, `attention_mask` [B, S]
+    #[arg(long, value_name = "IN.safetensors")]
+    inputs: PathBuf,
+    /// Where `last_hidden_state` [B, S, H] or `logits` [B, S, V] is written
+    #[arg(long, value_name = "OUT.safetensors")]
+    outputs: PathBuf,
+}
+
+impl Forward {
+    pub fn run(&self, global: &Global) -> Result<()> {
+        // Results go to a file: there is one form.
+        global.format_of(&[Format::Text])?;
+        let input = ForwardInput::open(&self.inputs)?;
+        let runtime = global.runtime()?;
+        let files = model::open(&self.model.model)?;
+        let options = model::load_options(global, self.model.types.types());
+        let output = forward(&runtime, &files, &options, &input)?;
+        output.save(&self.outputs)?;
+        let [rows, columns, width] = output.shape;
+        tracing::info!("{} [{rows}, {columns}, {width}] in {}", output.name, self.outputs.display());
+        Ok(())
+    }
+}

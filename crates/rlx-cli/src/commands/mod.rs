@@ -1,0 +1,61 @@
+//! One command per file.
+
+mod bench;
+mod devices;
+mod dump;
+mod embed;
+mod explain;
+mod forward;
+mod generate;
+mod inspect;
+mod quantize;
+mod settings;
+
+use clap::Subcommand;
+
+use crate::error::Result;
+use crate::log;
+use crate::options::Global;
+
+/// What `rlx` can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Turns texts into vectors
+    Embed(embed::Embed),
+    /// Continues a prompt
+    Generate(generate::Generate),
+    /// Runs the raw network on token ids
+    Forward(forward::Forward),
+    /// Shows what a GGUF or safetensors file holds
+    Inspect(inspect::Inspect),
+    /// Converts a model to GGUF in another type
+    Quantize(quantize::Quantize),
+    /// Prints a model's graph or plan
+    Dump(dump::Dump),
+    /// Lists the devices
+    Devices(devices::Devices),
+    /// Shows what each step of a model takes
+    Explain(explain::Explain),
+    /// Measures a model
+    #[command(subcommand)]
+    Bench(bench::Bench),
+    /// Lists the settings
+    Settings(settings::ShowSettings),
+}
+
+/// Runs a command.
+pub fn run(command: &Command, global: &Global) -> Result<()> {
+    log::start(global)?;
+    match command {
+        Command::Embed(c) => c.run(global),
+        Command::Generate(c) => c.run(global),
+        Command::Forward(c) => c.run(global),
+        Command::Inspect(c) => c.run(global),
+        Command::Quantize(c) => c.run(global),
+        Command::Dump(c) => c.run(global),
+        Command::Devices(c) => c.run(global),
+        Command::Explain(c) => c.run(global),
+        Command::Bench(c) => c.run(global),
+        Command::Settings(c) => c.run(global),
+    }
+}

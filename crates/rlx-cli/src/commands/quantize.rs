@@ -1,0 +1,113 @@
+//! `rlx quantize`: a model to GGUF in another type.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use rlx::gguf::GgmlType;
+use rlx::ir::DType;
+use rlx::models::convert::{Imatrix, QuantizeOptions, Report, quantize};
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::options::{Format, Global};
+use crate::output::{Stdout, bytes};
+use crate::progress::Bar;
+
+/// Converts a model to GGUF in another type.
+#[derive(Args, Debug)]
+pub struct Quantize {
+    /// A folder in the Hugging Face layout, a .safetensors beside its config.json, or a .gguf
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+    /// The file that is written
+    #[arg(value_name = "OUT.gguf")]
+    output: PathBuf,
+    /// The type of the matrices: f32, f16, bf16, q8_0, q6_k, q4_k, ...
+    #[arg(long = "type", value_name = "TYPE", value_parser = matrix_type)]
+    ty: DType,
+    /// How much each column matters, for the types that use it
+    #[arg(long, value_name = "FILE")]
+    imatrix: Option<PathBuf>,
+}
+
+/// The type called `name`, if a GGUF file can hold it.
+fn matrix_type(name: &str) -> Result<DType, String> {
+    let storable = |d: &DType| (d.is_float() || d.is_block()) && GgmlType::from_dtype(*d).is_some();
+    match DType::from_name(&name.to_ascii_lowercase()).filter(storable) {
+        Some(dtype) => Ok(dtype),
+        None => {
+            let known = GgmlType::all().iter().filter_map(GgmlType::dtype).filter(storable);
+            let known: Vec<&str> = known.map(DType::name).collect();
+            Err(format!("types are {}", known.join(", ")))
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Done<'a> {
+    path: String,
+    tensors: usize,
+    bytes: u64,
+    fallbacks: Vec<Fallback<'a>>,
+    skipped: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Fallback<'a> {
+    name: &'a str,
+    row_elems: usize,
+    #[serde(rename = "type")]
+    ty: &'static str,
+}
+
+impl Quantize {
+    pub fn run(&self, global: &Global) -> Result<()> {
+        let format = global.format_of(&[Format::Text, Format::Json])?;
+        let mut options = QuantizeOptions::new(self.ty);
+        if let Some(path) = &self.imatrix {
+            options.imatrix = Some(Imatrix::open(path)?);
+        }
+        let bar = Bar::count(global, "converting");
+        let progress = |_: &str, done: usize, total: usize| bar.set(done as u64, total as u64);
+        let report = quantize(&self.input, &self.output, &options, &progress)?;
+        bar.clear();
+        self.note(&report);
+        let mut out = Stdout::lock();
+        match format {
+            Format::Json => out.json_line(&Done {
+                path: self.output.display().to_string(),
+                tensors: report.tensors,
+                bytes: report.bytes,
+                fallbacks: report
+                    .fallbacks
+                    .iter()
+                    .map(|f| Fallback { name: &f.name, row_elems: f.row_elems, ty: f.dtype.name() })
+                    .collect(),
+                skipped: &report.skipped,
+            })?,
+            _ => out.line(format_args!(
+                "{}: {} tensors, {}",
+                self.output.display(),
+                report.tensors,
+                bytes(report.bytes)
+            ))?,
+        }
+        out.flush()
+    }
+
+    /// Says what did not become as it was asked for.
+    fn note(&self, report: &Report) {
+        for f in &report.fallbacks {
+            tracing::warn!(
+                "{} is {}: its rows of {} elements have no whole {} blocks",
+                f.name,
+                f.dtype,
+                f.row_elems,
+                self.ty
+            );
+        }
+        if !report.skipped.is_empty() {
+            tracing::info!("left out, because the network does not use them: {}", report.skipped.join(", "));
+        }
+    }
+}

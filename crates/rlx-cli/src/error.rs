@@ -1,0 +1,87 @@
+//! The error of the command line, and how errors are shown.
+//!
+//! The kind `Cancelled` stands for one thing here: the reader of stdout has gone.
+
+use std::io::Write;
+
+use clap::error::ErrorKind as UsageKind;
+use rlx::ir::ErrorKind;
+
+rlx::ir::define_error!(
+    Error,
+    from: [
+        rlx::Error,
+        rlx::ir::Error,
+        rlx::compile::Error,
+        rlx::gguf::Error,
+        rlx::runtime::Error,
+        rlx::models::Error
+    ]
+);
+
+/// Why a file or stream cannot be read or written.
+pub fn io(place: impl std::fmt::Display, e: &std::io::Error) -> Error {
+    let kind = if e.kind() == std::io::ErrorKind::NotFound { ErrorKind::NotFound } else { ErrorKind::Io };
+    Error::new(kind, format!("{place}: {e}"))
+}
+
+/// Prints an error as one or two lines.
+pub fn report(message: &str) {
+    let _ = writeln!(std::io::stderr(), "error: {}", printable(message));
+}
+
+/// Prints what clap found in the command line, and returns the exit code.
+pub fn report_usage(e: &clap::Error) -> u8 {
+    if matches!(e.kind(), UsageKind::DisplayHelp | UsageKind::DisplayVersion) {
+        let _ = e.print();
+        return 0;
+    }
+    let text = e.render().to_string();
+    let mut parts = Vec::new();
+    let mut help = "for all options try 'rlx --help'".to_owned();
+    for line in text.lines().map(str::trim).filter(|l| !l.is_empty()) {
+        if let Some(usage) = line.strip_prefix("Usage: ") {
+            // The words before the first option are the command.
+            let command: Vec<&str> =
+                usage.split(' ').take_while(|w| w.chars().all(|c| c.is_ascii_lowercase())).collect();
+            help = format!("for all options try '{} --help'", command.join(" "));
+        } else if !line.starts_with("For more information") {
+            parts.push(line.strip_prefix("error: ").unwrap_or(line));
+        }
+    }
+    report(&format!("{}\n{help}", parts.join(" ")));
+    ErrorKind::InvalidArgument.exit_code()
+}
+
+/// The message as at most two lines without control characters: names in it may come from hostile files.
+fn printable(message: &str) -> String {
+    let mut lines = message.trim_end().splitn(2, '\n').map(|line| {
+        let shown = |c: char| match c {
+            '\n' => " ".to_owned(),
+            c if c.is_control() => c.escape_default().to_string(),
+            c => c.to_string(),
+        };
+        line.chars().map(shown).collect::<String>()
+    });
+    let first = lines.next().unwrap_or_default();
+    lines.next().map_or(first.clone(), |second| format!("{first}\n{second}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_two_lines_without_control_characters() {
+        assert_eq!(printable("a\n"), "a");
+        assert_eq!(printable("a\u{1b}[2J\nb\nc\n"), "a\\u{1b}[2J\nb c");
+    }
+
+    #[test]
+    fn a_missing_file_is_not_a_failed_one() {
+        let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
+        assert_eq!(io("a.txt", &missing).kind(), ErrorKind::NotFound);
+        let denied = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        assert_eq!(io("a.txt", &denied).kind(), ErrorKind::Io);
+    }
+}

@@ -1,0 +1,10 @@
+//! Results on stdout.
+
+pub mod embeddings;
+mod stdout;
+mod table;
+mod units;
+
+pub use stdout::Stdout;
+pub use table::{Align, Table};
+pub use units::{bytes, count, preview};
