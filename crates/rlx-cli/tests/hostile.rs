@@ -1,0 +1,187 @@
+//! Files that are damaged, foreign or absurd: a clear error, the exit code 3, no panic, bounded memory.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::models::llama_gguf;
+use common::{Folder, Run, command, finish, rlx, tests_of};
+use rlx::gguf::{GgmlType, Gguf, MetadataBuilder, Writer};
+use rlx::ir::Tensor;
+
+/// Runs the binary; on Linux with 2 GiB of address space, so that an absurd size cannot be allocated.
+fn limited(args: &[&str]) -> Run {
+    if !cfg!(target_os = "linux") {
+        return rlx(args);
+    }
+    let mut shell = std::process::Command::new("sh");
+    shell.arg("-c").arg("ulimit -v 2097152 && exec \"$0\" \"$@\"").arg(command().get_program()).args(args);
+    finish(&mut shell)
+}
+
+fn generate(model: &str) -> Run {
+    limited(&["generate", "--model", model, "-p", "a", "-n", "1", "--temp", "0", "--threads", "1"])
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    generate("no-such.gguf").failed(3, &["no-such.gguf"]);
+    generate("no/such/folder").failed(3, &["no/such/folder"]);
+    rlx(["embed", "--model", "no-such-folder", "a"]).failed(3, &["no-such-folder"]);
+    rlx(["inspect", "no-such.safetensors"]).failed(3, &["no-such.safetensors"]);
+    let empty = Folder::new();
+    rlx(["embed", "--model", &empty.arg(""), "a"]).failed(3, &["config.json"]);
+    // A hub id that is not in the cache: what was looked for, and where.
+    let hub =
+        command().args(["embed", "--model", "org/name", "a"]).env("HF_HOME", empty.path()).output().unwrap();
+    let stderr = String::from_utf8(hub.stderr).unwrap();
+    assert_eq!(hub.status.code(), Some(3));
+    assert!(stderr.contains("org/name") && stderr.contains(&empty.arg("hub")), "{stderr}");
+}
+
+#[test]
+fn a_model_is_found_in_the_hugging_face_cache() {
+    let cache = Folder::new().file("hub/models--org--name/refs/main", "abc123");
+    let snapshot = cache.path().join("hub/models--org--name/snapshots/abc123");
+    std::fs::create_dir_all(&snapshot).unwrap();
+    let model = Folder::bert();
+    for file in ["config.json", "model.safetensors", "tokenizer.json"] {
+        std::fs::copy(model.path().join(file), snapshot.join(file)).unwrap();
+    }
+    let run = finish(command().args(["embed", "--model", "org/name", "a cat"]).env("HF_HOME", cache.path()));
+    assert_eq!(run.ok().json_lines().len(), 1);
+}
+
+#[test]
+fn a_gguf_file_that_ends_early_is_refused_wherever_it_ends() {
+    let whole = llama_gguf("cli-whole");
+    generate(&whole.0.display().to_string()).ok();
+    let bytes = std::fs::read(&whole.0).unwrap();
+    let data = Gguf::open(&whole.0).unwrap().tensors().iter().map(|t| t.range().start).min().unwrap();
+    // Within the magic, the version, the counts, the metadata, the directory, the padding and the data.
+    let mut cuts = vec![0, 3, 4, 7, 8, 12, 20, 24, 30, data - 1, data, data + 1, bytes.len() - 1];
+    cuts.extend((1..16).map(|i| data * i / 16));
+    cuts.extend((1..4).map(|i| data + (bytes.len() - data) * i / 4));
+    let folder = Folder::new();
+    let path = folder.arg("cut.gguf");
+    for cut in cuts {
+        std::fs::write(&path, &bytes[..cut]).unwrap();
+        generate(&path).failed(3, &["cut.gguf"]);
+    }
+}
+
+#[test]
+fn damaged_headers_are_refused() {
+    for (file, word) in [
+        ("magic", "magic"),
+        ("absurd-array-length", ""),
+        ("absurd-tensor-count", ""),
+        ("alignment-zero", "alignment"),
+        ("deep-array", ""),
+        ("dims-overflow", ""),
+        ("metadata-not-utf8", "UTF-8"),
+        ("offset-beyond-end", "offset"),
+        ("removed-type", "removed"),
+        ("truncated-data", ""),
+        ("truncated-directory", ""),
+        ("truncated-metadata", ""),
+    ] {
+        let name = format!("{file}.gguf");
+        let path = tests_of("rlx-gguf", &format!("corpus/{name}")).display().to_string();
+        limited(&["inspect", &path]).failed(3, &[&name, word]);
+        generate(&path).failed(3, &[&name, word]);
+    }
+    for entry in std::fs::read_dir(tests_of("rlx-runtime", "corpus")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let run = limited(&["inspect", path.to_str().unwrap()]);
+        if name.starts_with("sound") {
+            run.ok();
+        } else if run.code != 0 {
+            // Some are damaged in what only reading a tensor shows.
+            run.failed(3, &[&name]);
+        }
+    }
+    let folder = Folder::new().file("text.gguf", "this is no model").file("text.txt", "nor this");
+    generate(&folder.arg("text.gguf")).failed(3, &["text.gguf", "magic"]);
+    generate(&folder.arg("text.txt")).failed(3, &["text.txt", ".gguf"]);
+    limited(&["inspect", &folder.arg("text.txt")]).failed(3, &["text.txt", ".gguf"]);
+}
+
+#[test]
+fn unknown_architectures_are_named_with_those_that_are_known() {
+    let folder = Folder::model("bert").config(|c| {
+        c.insert("model_type".into(), "warp".into());
+    });
+    rlx(["embed", "--model", &folder.arg(""), "a"]).failed(3, &["warp", "bert"]);
+    rlx(["dump", "--model", &folder.arg(""), "--stage", "graph"]).failed(3, &["warp", "bert"]);
+    let path = folder.path().join("warp.gguf");
+    let mut metadata = MetadataBuilder::new();
+    metadata.set("general.architecture", "warp");
+    Writer::new(&path, metadata).unwrap().start().unwrap().finish().unwrap();
+    generate(&folder.arg("warp.gguf")).failed(3, &["warp", "llama"]);
+    limited(&["inspect", &folder.arg("warp.gguf")]).ok();
+    // Known, but for something else.
+    generate(&Folder::bert().arg("")).failed(3, &["bert"]);
+    let llama = llama_gguf("cli-family");
+    rlx(["embed", "--model", &llama.0.display().to_string(), "a"]).failed(3, &["llama"]);
+}
+
+#[test]
+fn block_types_without_arithmetic_are_named() {
+    let whole = llama_gguf("cli-types");
+    let gguf = Gguf::open(&whole.0).unwrap();
+    let folder = Folder::new();
+    let path = folder.path().join("types.gguf");
+    let mut metadata = MetadataBuilder::new();
+    metadata.extend(gguf.metadata());
+    let mut writer = Writer::new(&path, metadata).unwrap();
+    let unknown = GgmlType::from_name("IQ4_NL").unwrap();
+    let of = |name: &str| {
+        if name == "blk.0.attn_q.weight" { unknown } else { GgmlType::from_name("F32").unwrap() }
+    };
+    for t in gguf.tensors() {
+        writer.declare_as(t.name(), of(t.name()), t.shape()).unwrap();
+    }
+    let mut data = writer.start().unwrap();
+    for t in gguf.tensors() {
+        let bytes = of(t.name()).tensor_bytes(t.shape()).unwrap();
+        data.tensor(t.name(), |sink| sink.write(&t.bytes()[..bytes])).unwrap();
+    }
+    data.finish().unwrap();
+    generate(&folder.arg("types.gguf")).failed(3, &["IQ4_NL", "blk.0.attn_q.weight"]);
+    let listed = limited(&["inspect", &folder.arg("types.gguf"), "--tensors"]).ok();
+    assert!(listed.text().contains("IQ4_NL"));
+}
+
+#[test]
+fn missing_and_misshapen_tensors_are_named() {
+    let name = "encoder.layer.1.attention.self.query.weight";
+    let missing = Folder::bert().tensors(|tensors| tensors.retain(|(n, _)| n != name));
+    rlx(["embed", "--model", &missing.arg(""), "a"]).failed(3, &[name]);
+    let misshapen = Folder::bert().tensors(|tensors| {
+        let (_, tensor) = tensors.iter_mut().find(|(n, _)| n == name).unwrap();
+        *tensor = Tensor::f32([95, 96], &vec![0.0; 95 * 96]).unwrap();
+    });
+    rlx(["embed", "--model", &misshapen.arg(""), "a"]).failed(3, &[name, "95", "96"]);
+    let wide = Folder::bert().config(|c| {
+        c.insert("hidden_size".into(), 128.into());
+    });
+    rlx(["embed", "--model", &wide.arg(""), "a"]).failed(3, &["128"]);
+    let absurd = Folder::bert().config(|c| {
+        c.insert("num_hidden_layers".into(), 4_000_000_000u64.into());
+    });
+    limited(&["embed", "--model", &absurd.arg(""), "a"]).failed(3, &["num_hidden_layers"]);
+}
+
+#[test]
+fn what_cannot_be_written_fails_and_leaves_nothing() {
+    let folder = Folder::bert();
+    let out = folder.arg("no/such/out.gguf");
+    rlx(["quantize", &folder.arg(""), &out, "--type", "q8_0"]).failed(1, &["out.gguf"]);
+    rlx(["quantize", &folder.arg(""), &folder.arg("out.gguf"), "--type", "q9_z"])
+        .failed(2, &["q9_z", "q8_0"]);
+    rlx(["quantize", &folder.arg("no-model"), &folder.arg("out.gguf"), "--type", "q8_0"])
+        .failed(3, &["no-model"]);
+    assert!(!folder.path().join("out.gguf").exists());
+    rlx(["devices", "--trace", &folder.arg("no/such/trace.json")]).failed(1, &["trace.json"]);
+}

@@ -1,0 +1,214 @@
+//! `rlx inspect`, `quantize`, `dump`, `devices`, `explain`, `bench`, `settings`, and what all commands share.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::models::llama_gguf;
+use common::{Folder, command, cosine, finish, fixture, rlx, vector};
+use rlx::ir::OpSet;
+use rlx::ir::text::parse;
+
+fn path(name: &str) -> String {
+    fixture(name).display().to_string()
+}
+
+#[test]
+fn inspect_shows_what_a_folder_holds_and_how_it_pools() {
+    let folder = Folder::bert();
+    let report = rlx(["inspect", &folder.arg(""), "--tensors", "--metadata", "--format", "json"]).ok().json();
+    assert_eq!((&report["architecture"], &report["supported"]), (&"bert".into(), &true.into()));
+    assert_eq!(
+        (&report["sizes"]["hidden_size"], &report["metadata"]["vocab_size"]),
+        (&96.into(), &314.into())
+    );
+    assert_eq!(report["embedding"]["pooling"][0], "mean");
+    assert!(report["embedding"]["pooling_from"].as_str().unwrap().contains("1_Pooling"));
+    assert_eq!(report["embedding"]["normalize"], true);
+    assert_eq!(report["tensor_count"], report["tensors"].as_array().unwrap().len());
+    let text = rlx(["inspect", &folder.arg("")]).ok();
+    assert!(text.text().contains("pooling = mean (") && text.text().contains("query"), "{}", text.text());
+    assert!(!text.text().contains("encoder.layer.0"));
+    let file = rlx(["inspect", &folder.arg("model.safetensors"), "--tensors"]).ok();
+    assert!(file.text().contains("encoder.layer.0.attention.self.query.weight"));
+}
+
+#[test]
+fn inspect_shows_what_a_gguf_file_holds() {
+    let gguf = llama_gguf("cli-inspect");
+    let file = gguf.0.display().to_string();
+    let report = rlx(["inspect", &file, "--metadata", "--format", "json"]).ok().json();
+    assert_eq!((&report["architecture"], &report["sizes"]["block_count"]), (&"llama".into(), &3.into()));
+    assert_eq!(report["metadata"]["tokenizer.ggml.tokens"].as_array().unwrap().len(), 314);
+    assert!(report.get("tensors").is_none() && report["embedding"].is_null());
+    let text = rlx(["inspect", &file, "--metadata", "--tensors"]).ok();
+    assert!(text.text().contains("314 items") && text.text().contains("blk.2.ffn_down.weight"));
+    let shipped = rlx(["inspect", "all-MiniLM-L6-v2"]).ok();
+    assert!(shipped.text().contains("pooling = mean"), "{}", shipped.text());
+}
+
+#[test]
+fn a_quantised_model_gives_nearly_the_same_vectors() {
+    let folder = Folder::bert();
+    let embed = |model: &str| vector(&rlx(["embed", "--model", model, "a cat"]).ok().json_lines()[0]);
+    let original = embed(&folder.arg(""));
+    for (ty, at_least) in [("f32", 0.999_999), ("F16", 0.9999), ("q8_0", 0.999)] {
+        let out = folder.arg("out.gguf");
+        let report = rlx(["quantize", &folder.arg(""), &out, "--type", ty, "--format", "json"]).ok();
+        assert!(report.json()["tensors"].as_u64().unwrap() > 30);
+        if ty == "q8_0" {
+            // Rows of 100 elements have no whole blocks of 32: said, and f16 taken.
+            assert!(report.stderr.contains("100") && report.stderr.contains("f16"), "{}", report.stderr);
+            assert!(!report.json()["fallbacks"].as_array().unwrap().is_empty());
+        }
+        let cosine = cosine(&embed(&out), &original);
+        assert!(cosine > at_least, "{ty}: {cosine}");
+        std::fs::remove_file(out).unwrap();
+    }
+}
+
+#[test]
+fn what_dump_prints_parses_again() {
+    for name in ["bert", "llama", "mistral"] {
+        let dump =
+            |stage: &str| rlx(["dump", "--model", &path(name), "--stage", stage]).ok().text().to_owned();
+        let (graph, fused) = (dump("graph"), dump("fused"));
+        for text in [&graph, &fused] {
+            let parsed = parse(text, &OpSet::builtin()).unwrap();
+            rlx::ir::verify(&parsed).unwrap();
+            assert_eq!(parsed.to_string(), *text);
+        }
+        assert_ne!(graph, fused);
+        let plan = dump("plan");
+        assert!(plan.starts_with("plan @") && plan.contains("arena"), "{plan}");
+    }
+}
+
+#[test]
+fn devices_are_listed_with_what_is_missing() {
+    let devices = rlx(["devices", "--threads", "1", "--format", "json"]).ok().json();
+    let cpu = devices.as_array().unwrap().iter().find(|d| d["backend"] == "cpu").unwrap();
+    assert_eq!((&cpu["available"], &cpu["parallelism"]), (&true.into(), &1.into()));
+    let cuda = devices.as_array().unwrap().iter().find(|d| d["backend"] == "cuda").unwrap();
+    assert!(cuda["available"] == false && cuda["reason"].is_string());
+    let text = rlx(["devices"]).ok();
+    assert!(text.text().contains("cpu: ") && text.text().contains("cuda: not here"), "{}", text.text());
+}
+
+#[test]
+fn settings_say_where_their_values_come_from() {
+    let args = ["settings", "--strategy", "thunks", "--format", "json"];
+    let rows = finish(command().args(args).env("RLX_THREADS", "3")).ok().json();
+    let of = |name: &str| rows.as_array().unwrap().iter().find(|r| r["name"] == name).unwrap().clone();
+    assert_eq!(
+        (&of("RLX_THREADS")["value"], &of("RLX_THREADS")["origin"]),
+        (&"3".into(), &"environment".into())
+    );
+    assert_eq!(of("RLX_STRATEGY")["origin"], "command line");
+    assert_eq!(
+        (&of("RLX_DEVICE")["value"], &of("RLX_DEVICE")["origin"]),
+        (&"auto".into(), &"default".into())
+    );
+    assert_eq!(rows.as_array().unwrap().len(), rlx::ir::env::SETTINGS.len());
+    let text = rlx(["settings"]).ok();
+    assert!(rlx::ir::env::SETTINGS.iter().all(|s| text.text().contains(s.name)));
+    finish(command().arg("settings").env("RLX_DEVICE", "toaster")).failed(2, &["RLX_DEVICE", "toaster"]);
+}
+
+#[test]
+fn explain_tells_each_step_with_its_time() {
+    for name in ["bert", "llama"] {
+        let args = ["explain", "--model", &path(name), "--batch", "2", "--seq", "5", "--format", "json"];
+        let report = rlx(args).ok().json();
+        let steps = report["steps"].as_array().unwrap();
+        assert!(steps.len() > 10);
+        let share: f64 = steps.iter().map(|s| s["share"].as_f64().unwrap()).sum();
+        assert!((share - 1.0).abs() < 1e-6, "{share}");
+        assert!(steps.iter().all(|s| !s["kernel"].as_str().unwrap().is_empty()));
+        assert!(steps.iter().any(|s| s["flops"].as_u64().unwrap() > 0));
+        assert!(
+            report["passes"].as_array().unwrap().iter().any(|p| !p["fired"].as_array().unwrap().is_empty())
+        );
+    }
+    let text = rlx(["explain", "--model", &path("bert")]).ok();
+    assert!(text.text().contains("kernel") && text.text().contains("fired"), "{}", text.text());
+    rlx(["explain", "--model", &path("bert"), "--seq", "65"]).failed(2, &["65", "64"]);
+    rlx(["explain", "--model", &path("bert"), "--batch", "0"]).failed(2, &["--batch"]);
+}
+
+#[test]
+fn bench_prints_one_object_with_its_keys() {
+    let args = ["bench", "encode", "--model", &path("bert"), "--batch", "2", "--seq", "8", "--iters", "3"];
+    let run = rlx(args).ok();
+    assert_eq!(run.text().lines().count(), 1);
+    let report = run.json();
+    let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
+    let wanted = [
+        "bind_us",
+        "compile_ms",
+        "load_ms",
+        "max_ms",
+        "median_ms",
+        "min_ms",
+        "peak_rss_bytes",
+        "tokens_per_s",
+    ];
+    assert_eq!(keys, wanted);
+    let of = |key: &str| report[key].as_f64().unwrap();
+    assert!(0.0 < of("min_ms") && of("min_ms") <= of("median_ms") && of("median_ms") <= of("max_ms"));
+    if cfg!(target_os = "linux") {
+        assert!(of("peak_rss_bytes") > 1e6);
+    }
+
+    let args = ["bench", "decode", "--model", &path("llama"), "--prompt-tokens", "9", "--gen-tokens", "4"];
+    let report = rlx(args).ok().json();
+    let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
+    let wanted = [
+        "compile_ms",
+        "decode_tok_per_s",
+        "first_token_ms",
+        "load_ms",
+        "peak_rss_bytes",
+        "prefill_tok_per_s",
+    ];
+    assert_eq!(keys, wanted);
+    rlx(["bench", "encode", "--model", &path("llama")]).failed(3, &["bench decode"]);
+    rlx(["bench", "decode", "--model", &path("bert")]).failed(3, &["bert"]);
+    rlx(["bench", "decode", "--model", &path("llama"), "--gen-tokens", "100000"]).failed(2, &["256"]);
+}
+
+#[test]
+fn a_trace_is_a_list_of_spans_that_begin_and_end() {
+    let folder = Folder::bert();
+    let trace = folder.arg("trace.json");
+    rlx(["embed", "--model", &folder.arg(""), "a", "--trace", &trace]).ok();
+    let events: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(&trace).unwrap()).unwrap();
+    let count = |phase: &str| events.iter().filter(|e| e["ph"] == phase).count();
+    assert!(count("B") > 3 && count("B") == count("E"));
+    assert!(events.iter().any(|e| e["name"] == "load") && events.iter().any(|e| e["name"] == "pass"));
+    assert!(events.windows(2).all(|w| w[0]["ts"].as_f64() <= w[1]["ts"].as_f64()));
+}
+
+#[test]
+fn help_lists_what_is_there_and_nothing_else() {
+    let help = rlx(["--help"]).ok();
+    for command in [
+        "embed", "generate", "forward", "inspect", "quantize", "dump", "devices", "explain", "bench",
+        "settings",
+    ] {
+        assert!(help.text().contains(&format!("\n  {command} ")), "{command}: {}", help.text());
+        assert!(rlx([command, "--help"]).ok().text().contains("Usage: rlx"));
+    }
+    for command in ["chat", "serve", "pull", "calibrate", "help"] {
+        assert!(!help.text().contains(&format!("\n  {command} ")), "{command}");
+        rlx([command]).failed(2, &[command]);
+    }
+    rlx([""; 0]).failed(2, &["subcommand"]);
+    assert!(rlx(["--version"]).ok().text().starts_with("rlx "));
+}
+
+#[test]
+fn a_command_says_which_formats_it_has() {
+    rlx(["devices", "--format", "npy"]).failed(2, &["npy", "text, json"]);
+    rlx(["dump", "--model", &path("bert"), "--stage", "graph", "--format", "json"]).failed(2, &["json"]);
+    rlx(["dump", "--model", &path("bert"), "--stage", "final"]).failed(2, &["final", "fused"]);
+}
