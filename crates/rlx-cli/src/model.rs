@@ -160,11 +160,7 @@ impl Network {
     }
 
     /// Passes and precision.
-    pub fn weight_type(types: Types) -> WeightType {
-        types.weights.map_or(WeightType::AsStored, WeightType::Convert)
-    }
-
-    fn compile_options(&self) -> &CompileOptions {
+    pub fn compile_options(&self) -> &CompileOptions {
         &self.options.compile
     }
 

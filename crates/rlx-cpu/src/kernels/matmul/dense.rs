@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::kernels::Cpu;
 use crate::kernels::scratch::with_scratch;
 use crate::pool::{TileMut, split, tiles};
-use crate::simd::{Kernel, LANES, Simd};
+use crate::simd::{Kernel, LANES, Simd, array_of};
 
 /// A batch of matrices with any strides, counted in elements; a batch stride of 0 repeats one matrix.
 #[derive(Clone, Copy, Debug)]
@@ -227,13 +227,14 @@ impl<T: Element> Kernel for PackRight<'_, T> {
         // b is stored as [n, k]: turn squares of 16 by 16.
         for (i, out) in out.chunks_mut(LANES).enumerate() {
             for half in 0..2 {
-                let mut square: [S::F; LANES] = std::array::from_fn(|j| {
+                let mut square: [S::F; LANES] = array_of!(s.zero(); LANES, |j| {
                     let col = half * LANES + j;
-                    if col >= count {
-                        return s.zero();
+                    if col < count {
+                        let at = start + i * LANES + col * b.col_stride;
+                        load_part(s, &b.data[at..at + out.len()])
+                    } else {
+                        s.zero()
                     }
-                    let at = start + i * LANES + col * b.col_stride;
-                    load_part(s, &b.data[at..at + out.len()])
                 });
                 s.transpose(&mut square);
                 for (row, out) in square.iter().zip(out.iter_mut()) {

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::kernels::Cpu;
 use crate::kernels::scratch::with_scratch;
 use crate::pool::{chunks, tiles};
-use crate::simd::{Kernel, Simd};
+use crate::simd::{Kernel, Simd, array_of};
 
 /// One block of x, unpacked.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -169,10 +169,10 @@ fn multiply_block<'a, S: Simd, W: Quantized>(
     x: impl Iterator<Item = &'a Activation32>,
     sums: &mut [PanelRow],
 ) {
-    let codes: [S::I; 8] = std::array::from_fn(|t| W::codes(s, block, 8 * part + t, half));
+    let codes: [S::I; 8] = array_of!(s.splat_i(0); 8, |t| W::codes(s, block, 8 * part + t, half));
     let groups = q8_f32::ELEMS / W::GROUP;
     let scales: [(S::F, S::F); 2] =
-        std::array::from_fn(|g| W::scales(s, block, groups * part + g.min(groups - 1), half));
+        array_of!((s.zero(), s.zero()); 2, |g| W::scales(s, block, groups * part + g.min(groups - 1), half));
     for (x, sums) in x.zip(sums) {
         let mut sum = s.load(lanes(sums, half));
         let dx = s.splat(x.scale);

@@ -4,7 +4,7 @@ use rlx_ir::DType;
 
 use super::{Format, Sums, lanes, lanes_mut, u16_at};
 use crate::kernels::matmul::{PANEL, PanelRow};
-use crate::simd::Simd;
+use crate::simd::{Simd, array_of};
 
 macro_rules! float {
     ($name:ident, $dtype:ident, $bits:ty, $read:expr, $load:expr) => {
@@ -43,7 +43,9 @@ macro_rules! float {
                 let x = x.map(|x| &x[..depth]);
                 let mut sums = *acc;
                 for k in 0..depth {
-                    let w = panels.map(|p| [0, 1].map(|half| $load(s, lanes(&p[k], half))));
+                    let w: [[S::F; 2]; P] = array_of!([s.zero(); 2]; P, |p| {
+                        [$load(s, lanes(&panels[p][k], 0)), $load(s, lanes(&panels[p][k], 1))]
+                    });
                     for h in 0..H {
                         let x = s.splat(x[h][k]);
                         for p in 0..P {

@@ -10,7 +10,7 @@ use super::{
     Format, Quantized, Sums, accumulate_quantized, decode_quantized, lanes, through_quantized, u16_at, u64_at,
 };
 use crate::kernels::matmul::{PANEL, PanelRow};
-use crate::simd::Simd;
+use crate::simd::{Simd, array_of};
 
 /// The words of 32 elements of k.
 pub(super) type Nibbles = [[u32; PANEL]; 4];
@@ -43,7 +43,10 @@ fn codes<S: Simd>(s: S, words: &Nibbles, t: usize, half: usize) -> S::I {
 fn floats<S: Simd>(s: S, words: &Nibbles, t: usize, half: usize) -> [S::F; 4] {
     let word = s.load_i(lanes(&words[t / 2], half));
     let first = 4 * (t % 2) as u32;
-    [0, 8, 16, 24].map(|b| s.nibble(if b + first == 0 { word } else { s.shr(word, b + first) }))
+    array_of!(s.zero(); 4, |i| {
+        let by = 8 * i as u32 + first;
+        s.nibble(if by == 0 { word } else { s.shr(word, by) })
+    })
 }
 
 /// Weights of block type `q4_0`.
@@ -89,7 +92,8 @@ impl Quantized for Q4_0 {
 
     #[inline(always)]
     fn floats<S: Simd>(s: S, block: &Block0, t: usize, half: usize) -> [S::F; 4] {
-        floats(s, &block.words, t, half).map(|q| s.sub(q, s.splat(8.0)))
+        let quants = floats(s, &block.words, t, half);
+        array_of!(s.zero(); 4, |i| s.sub(quants[i], s.splat(8.0)))
     }
 }
 

@@ -21,7 +21,7 @@ use bytemuck::Pod;
 use rlx_ir::DType;
 
 use super::{PANEL, PanelRow};
-use crate::simd::{LANES, Simd};
+use crate::simd::{LANES, Simd, array_of};
 
 /// Running sums of H rows and P panels.
 pub type Sums<S, const H: usize, const P: usize> = [[[<S as Simd>::F; 2]; P]; H];
@@ -92,7 +92,10 @@ fn values<S: Simd, Q: Quantized>(
     (scale, minimum): (S::F, S::F),
 ) -> [S::F; 4] {
     // The product with a quant is exact, so fusing it with the minimum rounds as two steps would.
-    Q::floats(s, block, t, half).map(|q| if Q::MINIMUM { s.fma(q, scale, minimum) } else { s.mul(q, scale) })
+    let quants = Q::floats(s, block, t, half);
+    array_of!(s.zero(); 4, |i| {
+        if Q::MINIMUM { s.fma(quants[i], scale, minimum) } else { s.mul(quants[i], scale) }
+    })
 }
 
 #[inline(always)]
@@ -125,11 +128,13 @@ fn accumulate_quantized<S: Simd, Q: Quantized, const H: usize, const P: usize>(
     for b in 0..blocks {
         let x: [&[f32]; H] = std::array::from_fn(|h| &x[h][b * Q::K..][..Q::K]);
         for g in 0..Q::K / Q::GROUP {
-            let scales: [[(S::F, S::F); 2]; P] =
-                std::array::from_fn(|p| [0, 1].map(|half| Q::scales(s, &panels[p][b], g, half)));
+            let scales: [[(S::F, S::F); 2]; P] = array_of!([(s.zero(), s.zero()); 2]; P, |p| {
+                [Q::scales(s, &panels[p][b], g, 0), Q::scales(s, &panels[p][b], g, 1)]
+            });
             for t in g * (Q::GROUP / 4)..(g + 1) * (Q::GROUP / 4) {
-                let w: [[[S::F; 4]; 2]; P] = std::array::from_fn(|p| {
-                    [0, 1].map(|half| values::<S, Q>(s, &panels[p][b], t, half, scales[p][half]))
+                let w: [[[S::F; 4]; 2]; P] = array_of!([[s.zero(); 4]; 2]; P, |p| {
+                    let block = &panels[p][b];
+                    [values::<S, Q>(s, block, t, 0, scales[p][0]), values::<S, Q>(s, block, t, 1, scales[p][1])]
                 });
                 for i in 0..4 {
                     for h in 0..H {

@@ -8,7 +8,7 @@ use super::{
     Format, Quantized, Sums, accumulate_quantized, decode_quantized, lanes, through_quantized, u16_at, u64_at,
 };
 use crate::kernels::matmul::{PANEL, PanelRow};
-use crate::simd::Simd;
+use crate::simd::{Simd, array_of};
 
 /// Weights of block type `q8_0`.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +60,9 @@ impl Quantized for Q8_0 {
     #[inline(always)]
     fn floats<S: Simd>(s: S, block: &Block, t: usize, half: usize) -> [S::F; 4] {
         let quants = s.load_i(lanes(&block.quants[t], half));
-        [24, 16, 8, 0].map(|up| s.to_f(s.sra(if up == 0 { quants } else { s.shl(quants, up) }, 24)))
+        array_of!(s.zero(); 4, |i| {
+            let up = 24 - 8 * i as u32;
+            s.to_f(s.sra(if up == 0 { quants } else { s.shl(quants, up) }, 24))
+        })
     }
 }
