@@ -36,6 +36,10 @@ pub fn report_usage(e: &clap::Error) -> u8 {
         let _ = e.print();
         return 0;
     }
+    if e.kind() == UsageKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        report("a command is missing\nfor the list of commands try 'rlx --help'");
+        return ErrorKind::InvalidArgument.exit_code();
+    }
     let text = e.render().to_string();
     let mut parts = Vec::new();
     let mut help = "for all options try 'rlx --help'".to_owned();

@@ -72,7 +72,7 @@ fn a_gguf_file_that_ends_early_is_refused_wherever_it_ends() {
 #[test]
 fn damaged_headers_are_refused() {
     for (file, word) in [
-        ("magic", "magic"),
+        ("magic", "not GGUF"),
         ("absurd-array-length", ""),
         ("absurd-tensor-count", ""),
         ("alignment-zero", "alignment"),
@@ -102,7 +102,7 @@ fn damaged_headers_are_refused() {
         }
     }
     let folder = Folder::new().file("text.gguf", "this is no model").file("text.txt", "nor this");
-    generate(&folder.arg("text.gguf")).failed(3, &["text.gguf", "magic"]);
+    generate(&folder.arg("text.gguf")).failed(3, &["text.gguf", "not GGUF"]);
     generate(&folder.arg("text.txt")).failed(3, &["text.txt", ".gguf"]);
     limited(&["inspect", &folder.arg("text.txt")]).failed(3, &["text.txt", ".gguf"]);
 }

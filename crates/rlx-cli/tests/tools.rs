@@ -202,7 +202,7 @@ fn help_lists_what_is_there_and_nothing_else() {
         assert!(!help.text().contains(&format!("\n  {command} ")), "{command}");
         rlx([command]).failed(2, &[command]);
     }
-    rlx([""; 0]).failed(2, &["subcommand"]);
+    rlx([""; 0]).failed(2, &["a command is missing"]);
     assert!(rlx(["--version"]).ok().text().starts_with("rlx "));
 }
 

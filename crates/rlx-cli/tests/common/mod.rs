@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rlx::ir::{DType, Tensor};
 
+#[allow(unused_imports)] // each test binary uses its part
 pub use models::{Tensors, fixture};
 
 /// What a run of the binary gave.
