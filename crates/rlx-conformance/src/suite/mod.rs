@@ -123,7 +123,7 @@ fn check_group(group: &[Sample], backends: &[Arc<dyn Backend>], fail: &mut Fail<
             (Err(_), true) | (Ok(_), false) => {}
             (Ok(_), true) => fail(index, "interpreter".to_owned(), "it takes data that is wrong".to_owned()),
             (Err(kind), false) => {
-                fail(index, "interpreter".to_owned(), format!("it refuses the data: {kind:?}"))
+                fail(index, "interpreter".to_owned(), format!("it refuses the data: {kind:?}"));
             }
         }
         expected.push(want);

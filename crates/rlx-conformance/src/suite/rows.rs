@@ -111,9 +111,7 @@ fn batches() -> Result<Vec<(Sample, Vec<&'static str>)>> {
              %y = rope %x, %p, %f {{style = half}}\nreturn %y"
         );
         add(dtype, "rope".to_owned(), &body)?;
-        let body = format!(
-            "%q = quantize %x {{to = q8_f32}}\n%w = weight \"w\" : q4_0[9, 64] = seed 7\n%y = linear %q, %w\nreturn %y"
-        );
+        let body = "%q = quantize %x {to = q8_f32}\n%w = weight \"w\" : q4_0[9, 64] = seed 7\n%y = linear %q, %w\nreturn %y";
         add(dtype, "quantize".to_owned(), &format!("%x = input \"x\" : {dtype}[N, 64]\n{body}"))?;
     }
     Ok(samples.into_list().into_iter().map(|s| (s, vec!["x", "p"])).collect())
