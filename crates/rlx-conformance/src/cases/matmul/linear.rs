@@ -54,7 +54,7 @@ fn sizes(samples: &mut Samples) -> Result<()> {
     }
     for w in ["f32", "f16", "q8_0", "q4_0"] {
         let Some(dtype) = DType::from_name(w) else { continue };
-        for columns in SIZES.into_iter().chain([16, 32, 64]) {
+        for columns in SIZES.into_iter().chain([32, 64]) {
             let body = format!(
                 "%x = input \"x\" : f32[N, 64]\n%w = weight \"w\" : {w}[{columns}, 64] = seed 7\n%y = linear %x, %w\nreturn %y"
             );
@@ -63,7 +63,7 @@ fn sizes(samples: &mut Samples) -> Result<()> {
         let body = format!(
             "%x = input \"x\" : f32[N, 64]\n%w = weight \"w\" : {w}[18, 64] = seed 7\n%y = linear %x, %w\nreturn %y"
         );
-        for n in SIZES.into_iter().chain([3, 4, 5, 6, 7, 8, 13, 16, 64]) {
+        for n in SIZES.into_iter().chain([3, 4, 5, 6, 7, 8, 13, 64]) {
             samples.add(dtype, format!("rows n={n}"), ("N <= 65", &[("N", n)]), &body)?;
         }
     }
