@@ -9,7 +9,7 @@ use rlx_cpu::simd::SimdLevel;
 use rlx_runtime::Backend;
 
 fn backends(level: SimdLevel) -> Vec<Arc<dyn Backend>> {
-    let backend = |threads| CpuBackend::with_level(NonZeroUsize::new(threads), level).unwrap();
+    let backend = |threads| CpuBackend::with_level(NonZeroUsize::new(threads), level).expect("threads start");
     vec![Arc::new(backend(1)), Arc::new(backend(2))]
 }
 

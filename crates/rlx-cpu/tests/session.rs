@@ -10,7 +10,7 @@ use rlx_runtime::weights::NoWeights;
 use rlx_runtime::{Runtime, Session, SessionOptions};
 
 fn runtime() -> Runtime {
-    let backend = CpuBackend::new(std::num::NonZeroUsize::new(2)).unwrap();
+    let backend = CpuBackend::new(std::num::NonZeroUsize::new(2)).expect("threads start");
     Runtime::new(vec![Arc::new(backend)], Settings::defaults())
 }
 

@@ -53,7 +53,7 @@ impl Devices {
         for d in &devices {
             match &d.name {
                 None => {
-                    out.line(format_args!("{}: not here: {}", d.backend, d.reason.unwrap_or("unknown")))?
+                    out.line(format_args!("{}: not here: {}", d.backend, d.reason.unwrap_or("unknown")))?;
                 }
                 Some(name) => {
                     out.line(format_args!("{}: {name}", d.backend))?;
