@@ -14,7 +14,7 @@ const NORMALIZE_EPS: f64 = 1e-12;
 
 /// What the graph of an encoder is to return, and its bounds.
 ///
-/// Inputs: `ids` i32[N], `positions` i32[N], `starts` i32[R + 1], where sequence r has the tokens
+/// Inputs: `ids` `i32[N]`, `positions` `i32[N]`, `starts` `i32[R + 1]`, where sequence r has the tokens
 /// `starts[r]..starts[r + 1]`; with a head that leaves prompts out of pooling also `pool_starts` i32[2 R + 1], where
 /// sequence r pools over `pool_starts[2 r + 1]..pool_starts[2 r + 2]`.
 #[derive(Clone, Debug)]
