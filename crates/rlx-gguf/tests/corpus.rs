@@ -1,4 +1,4 @@
-//! Replays the corpus: small files, sound and hostile ones, what fuzzing found among them.
+//! Replays the corpus: small files that are sound or hostile; what fuzzing finds joins them.
 #![allow(clippy::unwrap_used)]
 
 mod exercise;

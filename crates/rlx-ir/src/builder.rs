@@ -136,7 +136,7 @@ impl Builder {
     /// # Errors
     /// `InvalidArgument` where the name is taken or blocks do not divide the last axis.
     pub fn input(&mut self, name: &str, dtype: crate::DType, shape: impl Into<Shape>) -> Result<Value> {
-        self.declare(Type::new(dtype, shape), Def::Input(name.to_owned()), "input", name)
+        self.declare(Type::new(dtype, shape), Def::Input(name.into()), "input", name)
     }
 
     /// Declares a weight: its bytes come from outside, by name.
@@ -158,7 +158,7 @@ impl Builder {
         if let Some(dim) = ty.shape.dims().iter().find(|d| d.as_usize().is_none()) {
             crate::bail!(InvalidArgument, "weight {name:?}: size {dim} is no constant");
         }
-        self.declare(ty, Def::Weight { name: name.to_owned(), init }, "weight", name)
+        self.declare(ty, Def::Weight { name: name.into(), init }, "weight", name)
     }
 
     /// Declares a state.
@@ -166,7 +166,7 @@ impl Builder {
     /// # Errors
     /// `InvalidArgument` where the name is taken.
     pub fn state(&mut self, name: &str, dtype: crate::DType, shape: impl Into<Shape>) -> Result<Value> {
-        self.declare(Type::new(dtype, shape), Def::State(name.to_owned()), "state", name)
+        self.declare(Type::new(dtype, shape), Def::State(name.into()), "state", name)
     }
 
     /// A constant in the graph itself.

@@ -33,18 +33,18 @@ impl NodeId {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Def {
     /// Given at each run, under this name.
-    Input(String),
+    Input(Arc<str>),
     /// A named constant whose bytes live outside the graph.
     Weight {
         /// The name in the weight source.
-        name: String,
+        name: Arc<str>,
         /// Values for tests; weights of a model come from its files.
         init: WeightInit,
     },
     /// A small constant in the graph itself.
     Const(Arc<Tensor>),
     /// The state of this name as it is before the run.
-    State(String),
+    State(Arc<str>),
     /// A result of a node.
     Result {
         /// The node.
@@ -154,17 +154,17 @@ impl Graph {
 
     /// The inputs in order of declaration, with their names.
     pub fn inputs(&self) -> impl Iterator<Item = (Value, &str)> {
-        self.declared(|d| if let Def::Input(n) = d { Some(n.as_str()) } else { None })
+        self.declared(|d| if let Def::Input(n) = d { Some(&**n) } else { None })
     }
 
     /// The weights in order of declaration, with their names.
     pub fn weights(&self) -> impl Iterator<Item = (Value, &str)> {
-        self.declared(|d| if let Def::Weight { name, .. } = d { Some(name.as_str()) } else { None })
+        self.declared(|d| if let Def::Weight { name, .. } = d { Some(&**name) } else { None })
     }
 
     /// The states in order of declaration, with their names.
     pub fn states(&self) -> impl Iterator<Item = (Value, &str)> {
-        self.declared(|d| if let Def::State(n) = d { Some(n.as_str()) } else { None })
+        self.declared(|d| if let Def::State(n) = d { Some(&**n) } else { None })
     }
 
     fn declared<'a>(
@@ -185,14 +185,41 @@ impl Graph {
     }
 
     /// For every value the nodes that read it, in order; a node that reads it twice is listed twice.
-    pub fn users(&self) -> Vec<Vec<NodeId>> {
-        let mut users = vec![Vec::new(); self.values.len()];
-        for (id, node) in self.iter_nodes() {
-            for operand in &node.operands {
-                users[operand.index()].push(id);
+    pub fn users(&self) -> Users {
+        let mut ends = vec![0u32; self.values.len() + 1];
+        for operand in self.nodes.iter().flat_map(|n| &n.operands) {
+            ends[operand.index()] += 1;
+        }
+        // Now each entry is the end of its value's part; filling it from the back leaves the start there.
+        let mut total = 0;
+        for end in &mut ends {
+            total += *end;
+            *end = total;
+        }
+        let mut nodes = vec![NodeId(0); total as usize];
+        for (id, node) in self.iter_nodes().collect::<Vec<_>>().into_iter().rev() {
+            for operand in node.operands.iter().rev() {
+                let at = &mut ends[operand.index()];
+                *at -= 1;
+                nodes[*at as usize] = id;
             }
         }
-        users
+        Users { starts: ends, nodes }
+    }
+}
+
+/// The readers of each value of one graph, in one list.
+#[derive(Clone, Debug)]
+pub struct Users {
+    starts: Vec<u32>,
+    nodes: Vec<NodeId>,
+}
+
+impl Users {
+    /// The nodes that read `value`, in order.
+    pub fn of(&self, value: Value) -> &[NodeId] {
+        let [start, end] = [0, 1].map(|i| self.starts[value.index() + i] as usize);
+        &self.nodes[start..end]
     }
 }
 

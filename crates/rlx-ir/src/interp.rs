@@ -90,8 +90,8 @@ pub fn run(graph: &Graph, data: &mut RunData<'_>) -> Result<Vec<Evaluated>> {
     for value in graph.value_ids() {
         let info = graph.value(value);
         let tensor = match &info.def {
-            Def::Input(name) => data.inputs.get(name).cloned(),
-            Def::State(name) => data.states.get(name).cloned(),
+            Def::Input(name) => data.inputs.get(&**name).cloned(),
+            Def::State(name) => data.states.get(&**name).cloned(),
             Def::Const(t) => Some((**t).clone()),
             Def::Weight { name, init } => Some(weight(name, init, &info.ty.eval(&bindings)?, data)?),
             Def::Result { .. } => None,

@@ -56,8 +56,8 @@ fn declarations(graph: &Graph) -> Result<()> {
             return broken("declarations", format!("%{}", info.name), e);
         }
         let (kind, declared_name, tensor) = match &info.def {
-            Def::Input(n) => (0, n.as_str(), None),
-            Def::State(n) => (1, n.as_str(), None),
+            Def::Input(n) => (0, &**n, None),
+            Def::State(n) => (1, &**n, None),
             Def::Weight { name, init } => {
                 if info.ty.shape.dims().iter().any(|d| d.as_usize().is_none()) {
                     return broken(
@@ -67,7 +67,7 @@ fn declarations(graph: &Graph) -> Result<()> {
                     );
                 }
                 let tensor = if let WeightInit::Inline(t) = init { Some(t) } else { None };
-                (2, name.as_str(), tensor)
+                (2, &**name, tensor)
             }
             Def::Const(t) => (3, &*info.name, Some(t)),
             Def::Result { .. } => continue,

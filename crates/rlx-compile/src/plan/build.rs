@@ -87,19 +87,19 @@ impl<'a> PlanBuilder<'a> {
         let place = match &info.def {
             Def::Input(name) => {
                 let buffer = self.draft(Some(Home::Input(port(&self.inputs))), &info.ty);
-                self.inputs.push(Port { name: name.clone(), ty: info.ty.clone(), buffer });
+                self.inputs.push(Port { name: name.to_string(), ty: info.ty.clone(), buffer });
                 Place::Buffer(buffer, View::dense(&info.ty.shape))
             }
             Def::State(name) => {
                 self.roles[value.index()] = Role::State;
                 let buffer = self.draft(Some(Home::State(port(&self.states))), &info.ty);
-                self.states.push(Port { name: name.clone(), ty: info.ty.clone(), buffer });
+                self.states.push(Port { name: name.to_string(), ty: info.ty.clone(), buffer });
                 Place::Buffer(buffer, View::dense(&info.ty.shape))
             }
             Def::Weight { name, init } => {
                 self.roles[value.index()] = Role::Weight;
                 let ty = info.ty.eval(&Bindings::new())?;
-                Place::Weight(Arc::new(WeightExpr::Source { name: name.clone(), ty, init: init.clone() }))
+                Place::Weight(Arc::new(WeightExpr::Source { name: name.to_string(), ty, init: init.clone() }))
             }
             Def::Const(t) => {
                 self.roles[value.index()] = Role::Weight;

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use rlx_ir::op::EvalContext;
-use rlx_ir::{Bindings, Def, Graph, Node, NodeId, Op, Tensor, Type, Value};
+use rlx_ir::{Bindings, Def, Graph, Node, NodeId, Op, Tensor, Type, Users, Value};
 
 use crate::passes::PassContext;
 use crate::precision::PrecisionPolicy;
@@ -18,7 +18,7 @@ pub struct Matcher<'a> {
     graph: &'a Graph,
     target: &'a dyn Target,
     policy: &'a PrecisionPolicy,
-    users: Vec<Vec<NodeId>>,
+    users: Users,
     returned: Vec<bool>,
     roles: Vec<Role>,
     overwriter: Vec<Option<NodeId>>,
@@ -106,7 +106,7 @@ impl<'a> Matcher<'a> {
 
     /// The nodes that read `value`, in order; a node that reads it twice is there twice.
     pub fn users(&self, value: Value) -> &[NodeId] {
-        &self.users[value.index()]
+        self.users.of(value)
     }
 
     /// Whether the graph returns `value`.

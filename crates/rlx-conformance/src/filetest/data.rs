@@ -21,7 +21,7 @@ fn named_tensor(text: &str) -> Result<(String, Tensor)> {
         WeightInit::Seed(seed) => seeded(&info.ty.eval(&Bindings::new())?, *seed)?,
         WeightInit::External => rlx_ir::bail!(InvalidArgument, "{text}: expected values"),
     };
-    Ok((name.clone(), tensor))
+    Ok((name.to_string(), tensor))
 }
 
 /// What the case gives for a run of `graph`; the rest is pseudo-random.

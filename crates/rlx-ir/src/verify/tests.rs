@@ -109,12 +109,12 @@ fn rule_4_names() {
 fn rule_5_declarations() {
     breaks("declarations", "\"x\" is declared twice", |g| {
         let y = find(g, "y");
-        g.values[y.index()].def = Def::Input("x".to_owned());
+        g.values[y.index()].def = Def::Input("x".into());
     });
     breaks("declarations", "sizes must be constants", |g| {
         let w = find(g, "w");
         g.values[w.index()].ty.shape = [Dim::symbol("N")].into();
-        g.values[w.index()].def = Def::Weight { name: "w".to_owned(), init: WeightInit::External };
+        g.values[w.index()].def = Def::Weight { name: "w".into(), init: WeightInit::External };
     });
     breaks("declarations", "%w: its values have another type", |g| {
         let w = find(g, "w");
