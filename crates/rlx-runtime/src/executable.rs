@@ -38,7 +38,7 @@ pub trait Context: Send {
     /// Binds the symbols to sizes. Takes microseconds: sizes are evaluated, nothing is compiled or allocated.
     ///
     /// # Errors
-    /// `InvalidArgument` where a symbol is missing or exceeds its bound, or a state's size would change.
+    /// `InvalidArgument` for what [`Plan::check`] refuses (implementations call it), or where a state's size would change.
     fn bind(&mut self, bindings: &Bindings) -> Result<()>;
 
     /// The memory of input `index`, at its bound size: writing there is all it takes to pass it.

@@ -245,7 +245,6 @@ impl RunContext {
         if self.bound.as_ref() != Some(&all) {
             // Where binding fails, nothing is bound.
             self.bound = None;
-            self.inner.plan().check(&all)?;
             self.inner.bind(&all)?;
             self.bound = Some(all);
         }

@@ -116,7 +116,7 @@ impl Context for CpuContext {
 
     fn bind(&mut self, bindings: &Bindings) -> rlx_runtime::Result<()> {
         let plan = &self.shared.plan;
-        plan.symbols.check(bindings)?;
+        plan.check(bindings)?;
         for name in plan.states.iter().flat_map(|p| p.ty.shape.dims()).flat_map(rlx_ir::Dim::symbols) {
             if bindings.get(&name) != self.state_sizes.get(&name) {
                 return Err(Error::new(

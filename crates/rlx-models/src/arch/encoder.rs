@@ -14,8 +14,8 @@ const NORMALIZE_EPS: f64 = 1e-12;
 
 /// What the graph of an encoder is to return, and its bounds.
 ///
-/// Inputs: `ids` `i32[N]`, `positions` `i32[N]`, `starts` `i32[R + 1]`, where sequence r has the tokens
-/// `starts[r]..starts[r + 1]`; with a head that leaves prompts out of pooling also `pool_starts` i32[2 R + 1], where
+/// Inputs: `ids` and `positions` `i32[N]`, `starts` `i32[R + 1]`, where sequence r has the tokens
+/// `starts[r]..starts[r + 1]`; with a head that leaves prompts out of pooling also `pool_starts` `i32[2 R + 1]`, where
 /// sequence r pools over `pool_starts[2 r + 1]..pool_starts[2 r + 2]`.
 #[derive(Clone, Debug)]
 pub struct EncoderGraph {
@@ -32,11 +32,11 @@ pub struct EncoderGraph {
 /// What the graph of an encoder returns.
 #[derive(Clone, Debug)]
 pub enum EncoderOutput {
-    /// `last_hidden_state` f32[N, H].
+    /// `last_hidden_state`, `f32[N, H]`.
     Hidden,
-    /// `pooled` f32[R, D].
+    /// `pooled`, `f32[R, D]`.
     Pooled(EmbeddingHead),
-    /// `last_hidden_state` f32[N, H], then `pooled` f32[R, D].
+    /// `last_hidden_state`, `f32[N, H]`, then `pooled`, `f32[R, D]`.
     Both(EmbeddingHead),
 }
 

@@ -34,7 +34,7 @@ impl ForwardInput {
         Ok(Self { ids, mask, rows, columns })
     }
 
-    /// Reads `input_ids` `[B, S]` (or `[S]`) and, if there, `attention_mask` of a `.safetensors` file; integers of any width.
+    /// Reads `input_ids`, `[B, S]` or `[S]`, and, if there, `attention_mask` of a `.safetensors` file; integers of any width.
     ///
     /// # Errors
     /// `NotFound`, `Io`, `InvalidFile`; `InvalidArgument` naming the tensor whose dtype or shape does not fit.
