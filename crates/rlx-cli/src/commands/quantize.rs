@@ -30,9 +30,12 @@ pub struct Quantize {
     imatrix: Option<PathBuf>,
 }
 
-/// The type called `name`, if a GGUF file can hold it.
+/// The type called `name`, if it is one for weights: neither f64 nor the formats of quantised activations.
 fn matrix_type(name: &str) -> Result<DType, String> {
-    let storable = |d: &DType| (d.is_float() || d.is_block()) && GgmlType::from_dtype(*d).is_some();
+    let storable = |d: &DType| {
+        let weights = d.is_float() && *d != DType::F64 || d.is_block();
+        weights && !matches!(d.name(), "q8_1" | "q8_k") && GgmlType::from_dtype(*d).is_some()
+    };
     match DType::from_name(&name.to_ascii_lowercase()).filter(storable) {
         Some(dtype) => Ok(dtype),
         None => {
