@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 
 use crate::dim::Dim;
 use crate::error::{Error, Result};
-use crate::graph::{Def, Graph, Node, NodeId, ValueInfo, WeightInit};
+use crate::graph::{Def, Graph, Node, NodeId, ValueInfo, Values, WeightInit};
 use crate::op::{Op, OpRef};
 use crate::tensor::Tensor;
 use crate::types::{Shape, Type};
@@ -48,6 +48,9 @@ impl Builder {
     pub fn like(other: &Graph) -> Self {
         let mut b = Self::new(&other.name);
         b.graph.symbols = other.symbols.clone();
+        b.graph.values.reserve(other.values.len());
+        b.graph.nodes.reserve(other.nodes.len());
+        b.names.reserve(other.values.len());
         b
     }
 
@@ -256,8 +259,8 @@ impl Builder {
             (0..).zip(results).map(|(index, ty)| self.push(ty, Def::Result { node, index }, "")).collect();
         self.graph.nodes.push(Node {
             op,
-            operands: operands.to_vec(),
-            results: results.clone(),
+            operands: operands.into(),
+            results: results.as_slice().into(),
             scope: self.scope.clone(),
         });
         Ok(results)
@@ -265,9 +268,9 @@ impl Builder {
 
     /// Copies a node of `from` with its types, names and scope: for passes, which leave most nodes as they are. `operands`
     /// have the types of the node's own; nothing is inferred again.
-    pub fn copy_node(&mut self, from: &Graph, node: &Node, operands: Vec<Value>) -> Vec<Value> {
+    pub fn copy_node(&mut self, from: &Graph, node: &Node, operands: Values) -> Values {
         let id = NodeId(u32::try_from(self.graph.nodes.len()).unwrap_or(u32::MAX));
-        let mut results = Vec::with_capacity(node.results.len());
+        let mut results = Values::new();
         for (index, &value) in (0..).zip(&node.results) {
             let info = from.value(value);
             results.push(self.push_copy(info.ty.clone(), Def::Result { node: id, index }, &info.name));

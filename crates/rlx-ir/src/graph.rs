@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::op::OpRef;
 use crate::symbols::Symbols;
 use crate::tensor::Tensor;
@@ -76,15 +78,18 @@ pub struct ValueInfo {
     pub name: Arc<str>,
 }
 
+/// The values that a node reads or makes. Most nodes have few, which lie in the node itself: passes copy graphs often.
+pub type Values = SmallVec<[Value; 4]>;
+
 /// An op applied to operands.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// The op.
     pub op: OpRef,
     /// The operands.
-    pub operands: Vec<Value>,
+    pub operands: Values,
     /// The results.
-    pub results: Vec<Value>,
+    pub results: Values,
     /// The part of the model that the node belongs to: `layers.0.attention`; empty where none is named.
     pub scope: Arc<str>,
 }

@@ -25,7 +25,7 @@ pub use builder::{Builder, Value};
 pub use dim::{Bound, Dim};
 pub use dtype::DType;
 pub use error::{Error, ErrorKind, Result};
-pub use graph::{Def, Graph, Node, NodeId, Users, ValueInfo, WeightInit};
+pub use graph::{Def, Graph, Node, NodeId, Users, ValueInfo, Values, WeightInit};
 pub use op::{Op, OpRef, OpSet};
 pub use symbols::{Bindings, Symbols};
 pub use tensor::Tensor;

@@ -3,9 +3,9 @@
 //! Two nodes are the same when their ops have one name and equal attributes, their operands are the same (by this very
 //! rule), and neither writes a state. A version of a state is a value, so reads of different versions differ.
 
-use std::collections::HashMap;
-
-use rlx_ir::{Def, Graph, Node, NodeId, Value};
+use rlx_ir::{Def, Graph, Node, NodeId, Value, Values};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::{Pass, PassContext};
 use crate::Result;
@@ -46,9 +46,10 @@ pub fn run(graph: Graph, cx: &PassContext<'_>) -> Result<(Graph, PassReport)> {
         report.fired.push(Fired { rule: "same_const", value: name(value) });
     }
     let mut sweep = Sweep::new(&matcher);
-    let mut seen: HashMap<(&str, Vec<Value>), Vec<NodeId>> = HashMap::new();
+    let mut seen: FxHashMap<(&str, Values), SmallVec<[NodeId; 4]>> = FxHashMap::default();
+    seen.reserve(graph.nodes().len());
     for (id, node) in graph.iter_nodes() {
-        let operands: Vec<Value> = node.operands.iter().map(|v| canonical[v.index()]).collect();
+        let operands: Values = node.operands.iter().map(|v| canonical[v.index()]).collect();
         let alike = seen.entry((node.op.name(), operands.clone())).or_default();
         let earlier = alike.iter().map(|&e| graph.node(e)).find(|e| same(e, node));
         if let Some(earlier) = earlier {
@@ -56,7 +57,7 @@ pub fn run(graph: Graph, cx: &PassContext<'_>) -> Result<(Graph, PassReport)> {
                 canonical[later.index()] = *first;
             }
             let patch =
-                Patch::new([id], earlier.results.clone(), node.results.clone(), |_, x| Ok(x.to_vec()));
+                Patch::new([id], earlier.results.to_vec(), node.results.to_vec(), |_, x| Ok(x.to_vec()));
             if sweep.offer(patch)? {
                 report.fired.push(Fired { rule: "same_node", value: name(node.results[0]) });
             }
@@ -65,7 +66,7 @@ pub fn run(graph: Graph, cx: &PassContext<'_>) -> Result<(Graph, PassReport)> {
         alike.push(id);
         if operands != node.operands {
             let op = node.op.clone();
-            let patch = Patch::of_node(&graph, id, operands, move |b, x| Ok(b.emit_ref(op, x)?));
+            let patch = Patch::of_node(&graph, id, operands.into_vec(), move |b, x| Ok(b.emit_ref(op, x)?));
             sweep.offer(patch)?;
         }
     }
@@ -87,7 +88,7 @@ fn same(a: &Node, b: &Node) -> bool {
 /// For each value itself, or the first constant with its type and bytes.
 fn same_constants(graph: &Graph) -> Vec<Value> {
     let mut canonical: Vec<Value> = graph.value_ids().collect();
-    let mut seen: HashMap<_, Value> = HashMap::new();
+    let mut seen: FxHashMap<_, Value> = FxHashMap::default();
     for value in graph.value_ids() {
         if let Def::Const(t) = &graph.value(value).def {
             canonical[value.index()] = *seen.entry((t.ty(), t.bytes())).or_insert(value);

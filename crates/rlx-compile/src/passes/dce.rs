@@ -3,7 +3,7 @@
 //! Needed is what the graph returns, every node that writes a state, and what these read. Declared inputs and states stay:
 //! they are part of the graph's signature.
 
-use rlx_ir::{Builder, Def, Graph, Value};
+use rlx_ir::{Builder, Def, Graph, Value, Values};
 
 use super::{Pass, PassContext};
 use crate::Result;
@@ -63,7 +63,7 @@ pub fn run(graph: Graph, _: &PassContext<'_>) -> Result<(Graph, PassReport)> {
     }
     for node in graph.nodes().iter().filter(|n| n.results.iter().any(alive)) {
         // What a live node reads is live.
-        let operands: Vec<Value> = node.operands.iter().filter_map(|v| map[v.index()]).collect();
+        let operands: Values = node.operands.iter().filter_map(|v| map[v.index()]).collect();
         let results = b.copy_node(&graph, node, operands);
         for (old, new) in node.results.iter().zip(results) {
             map[old.index()] = Some(new);

@@ -11,6 +11,7 @@ use rlx_ir::ops::elementwise::unary::{Unary, UnaryKind};
 use rlx_ir::ops::matmul::linear::Linear;
 use rlx_ir::ops::matmul::matmul::MatMul;
 use rlx_ir::{Graph, Node, NodeId, Type, Value};
+use smallvec::{SmallVec, smallvec};
 
 use super::{Pass, PassContext};
 use crate::rewrite::{Matcher, Numerics, Operand, Outcome, PassReport, Patch, Rule, rewrite};
@@ -39,7 +40,7 @@ pub fn run(graph: Graph, cx: &PassContext<'_>) -> Result<(Graph, PassReport)> {
 /// `activation(x . w^T + bias) + residual`, with the nodes that compute it.
 #[derive(Clone, Debug)]
 pub(super) struct Product {
-    pub nodes: Vec<NodeId>,
+    pub nodes: SmallVec<[NodeId; 4]>,
     pub x: Value,
     pub w: Value,
     pub bias: Option<Value>,
@@ -52,7 +53,7 @@ impl Product {
     pub(super) fn of_node(cx: &Matcher<'_>, id: NodeId) -> Option<Self> {
         let node = cx.node(id);
         let plain = |activation| Self {
-            nodes: vec![id],
+            nodes: smallvec![id],
             x: node.operands[0],
             w: node.operands[1],
             bias: None,
@@ -152,7 +153,9 @@ fn apply(cx: &Matcher<'_>, id: NodeId) -> Outcome {
     if let Err(reason) = cx.check(&op, &typed) {
         return Outcome::NearMiss(reason);
     }
-    Outcome::Patch(Patch::new(p.nodes, operands, node.results.clone(), move |b, x| Ok(b.emit(op, x)?)))
+    Outcome::Patch(Patch::new(p.nodes.into_vec(), operands, node.results.to_vec(), move |b, x| {
+        Ok(b.emit(op, x)?)
+    }))
 }
 
 /// The product that the activation at the end of `p` is multiplied with, if both can become one gated unit. That is better

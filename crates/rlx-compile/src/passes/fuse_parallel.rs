@@ -71,6 +71,9 @@ fn kind(cx: &Matcher<'_>, p: &Product) -> (rlx_ir::DType, Option<rlx_ir::DType>)
 
 fn stack_products(cx: &Matcher<'_>, id: NodeId) -> Outcome {
     let Some(own) = Product::of_node(cx, id) else { return Outcome::NoMatch };
+    if cx.users(own.x).len() < 2 {
+        return Outcome::NoMatch;
+    }
     let mut siblings = cx.users(own.x).to_vec();
     siblings.dedup();
     let parts: Vec<_> = siblings.iter().filter_map(|&s| part(cx, s, own.x)).collect();
@@ -180,7 +183,7 @@ fn glu_of_halves(cx: &Matcher<'_>, id: NodeId) -> Outcome {
         if let Err(reason) = cx.check(&op, &[whole.into()]) {
             return Outcome::NearMiss(reason);
         }
-        return Outcome::Patch(Patch::new([act_id, id], [whole], node.results.clone(), move |b, x| {
+        return Outcome::Patch(Patch::new([act_id, id], [whole], node.results.to_vec(), move |b, x| {
             Ok(b.emit(op, x)?)
         }));
     }

@@ -71,7 +71,7 @@ fn decompose(cx: &Matcher<'_>, id: NodeId) -> Outcome {
     }
     let Some(reason) = refused(cx, node) else { return Outcome::NoMatch };
     let op = node.op.clone();
-    Outcome::Patch(Patch::of_node(cx.graph(), id, node.operands.clone(), move |b, x| {
+    Outcome::Patch(Patch::of_node(cx.graph(), id, node.operands.to_vec(), move |b, x| {
         match op.decompose(b, x)? {
             Some(values) => Ok(values),
             None => rlx_ir::bail!(

@@ -42,9 +42,27 @@ impl ArenaLayout {
     }
 }
 
+fn rounded(bytes: u64) -> u64 {
+    bytes.div_ceil(ALIGN).saturating_mul(ALIGN)
+}
+
+/// The largest sum of bytes that are alive at one step.
+fn peak_live(lifetimes: &[Lifetime]) -> u64 {
+    // At a step, what begins there is alive beside what ends there: an end takes effect at the step after.
+    let starts = lifetimes.iter().map(|l| (l.first, true, rounded(l.bytes)));
+    let ends = lifetimes.iter().map(|l| (l.last.saturating_add(1), false, rounded(l.bytes)));
+    let mut events: Vec<(usize, bool, u64)> = starts.chain(ends).collect();
+    events.sort_unstable();
+    let (mut live, mut peak) = (0u64, 0);
+    for (_, starts, bytes) in events {
+        live = if starts { live.saturating_add(bytes) } else { live.saturating_sub(bytes) };
+        peak = peak.max(live);
+    }
+    peak
+}
+
 /// Places every buffer.
 pub fn lay_out(lifetimes: &[Lifetime]) -> (Vec<Placement>, ArenaLayout) {
-    let rounded = |bytes: u64| bytes.div_ceil(ALIGN).saturating_mul(ALIGN);
     let mut order: Vec<usize> = (0..lifetimes.len()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(lifetimes[i].bytes), lifetimes[i].first, i));
     let mut placed = vec![Placement { offset: 0, reserved: 0 }; lifetimes.len()];
@@ -70,11 +88,7 @@ pub fn lay_out(lifetimes: &[Lifetime]) -> (Vec<Placement>, ArenaLayout) {
         done.insert(at, i);
         layout.bytes = layout.bytes.max(offset.saturating_add(reserved));
     }
-    let last = lifetimes.iter().map(|l| l.last).max().unwrap_or(0);
-    for step in 0..=last {
-        let alive = lifetimes.iter().filter(|l| l.first <= step && step <= l.last);
-        layout.peak_live = layout.peak_live.max(alive.map(|l| rounded(l.bytes)).sum());
-    }
+    layout.peak_live = peak_live(lifetimes);
     (placed, layout)
 }
 

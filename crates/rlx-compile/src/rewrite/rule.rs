@@ -86,7 +86,7 @@ impl Patch {
         reads: impl Into<Vec<Value>>,
         build: impl FnOnce(&mut Builder, &[Value]) -> Result<Vec<Value>> + 'static,
     ) -> Self {
-        Self::new([node], reads, graph.node(node).results.clone(), build)
+        Self::new([node], reads, graph.node(node).results.to_vec(), build)
     }
 
     /// Replaces the single result of `node` by `value`, which exists.

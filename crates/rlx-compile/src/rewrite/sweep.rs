@@ -4,7 +4,9 @@
 //! covers, or just before the first reader of what it replaces where that comes earlier. It is taken only if all that it
 //! reads is there by then, so that no set of patches can make a cycle.
 
-use rlx_ir::{Builder, Def, Graph, NodeId, Value};
+use std::cell::OnceCell;
+
+use rlx_ir::{Builder, Def, Graph, NodeId, Value, Values};
 use rustc_hash::FxHashSet;
 
 use super::{Matcher, Patch};
@@ -144,8 +146,8 @@ struct Rebuild<'a> {
     old: &'a Graph,
     builder: Builder,
     map: Vec<Option<Value>>,
-    /// Names of the old graph, which survivors keep.
-    taken_names: FxHashSet<&'a str>,
+    /// Names of the old graph, which survivors keep; collected when a new value needs a name of its own.
+    taken_names: OnceCell<FxHashSet<&'a str>>,
 }
 
 impl<'a> Rebuild<'a> {
@@ -158,8 +160,7 @@ impl<'a> Rebuild<'a> {
                 map[value.index()] = Some(builder.declare_like(info)?);
             }
         }
-        let taken_names = old.values().iter().map(|v| &*v.name).collect();
-        Ok(Self { old, builder, map, taken_names })
+        Ok(Self { old, builder, map, taken_names: OnceCell::new() })
     }
 
     fn get(&self, value: Value) -> Result<Value> {
@@ -171,7 +172,7 @@ impl<'a> Rebuild<'a> {
 
     fn copy(&mut self, id: NodeId) -> Result<()> {
         let node = self.old.node(id);
-        let operands = node.operands.iter().map(|&v| self.get(v)).collect::<Result<Vec<_>>>()?;
+        let operands = node.operands.iter().map(|&v| self.get(v)).collect::<Result<Values>>()?;
         let results = self.builder.copy_node(self.old, node, operands);
         for (&old, new) in node.results.iter().zip(results) {
             self.map[old.index()] = Some(new);
@@ -215,10 +216,13 @@ impl<'a> Rebuild<'a> {
                 Def::Result { node, .. } => graph.node(*node).op.name(),
                 _ => "const",
             };
+            let old = self.old;
+            let taken_names =
+                self.taken_names.get_or_init(|| old.values().iter().map(|v| &*v.name).collect());
             let base = format!("{root}.{part}");
             let mut name = base.clone();
             let mut n = 1;
-            while self.taken_names.contains(name.as_str()) {
+            while taken_names.contains(name.as_str()) {
                 n += 1;
                 name = format!("{base}_{n}");
             }

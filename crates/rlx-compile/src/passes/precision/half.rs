@@ -145,7 +145,7 @@ fn lower(cx: &Matcher<'_>, id: NodeId) -> Outcome {
         Ok(_) => {}
     }
     let op = node.op.clone();
-    Outcome::Patch(Patch::of_node(cx.graph(), id, node.operands.clone(), move |b, v| {
+    Outcome::Patch(Patch::of_node(cx.graph(), id, node.operands.to_vec(), move |b, v| {
         let mut operands = v.to_vec();
         for i in indices {
             operands[i] = b.cast(v[i], half)?;

@@ -49,7 +49,7 @@ fn apply(cx: &Matcher<'_>, id: NodeId) -> Outcome {
         return Outcome::NearMiss(reason);
     }
     let op = node.op.clone();
-    Outcome::Patch(Patch::of_node(cx.graph(), id, node.operands.clone(), move |b, v| {
+    Outcome::Patch(Patch::of_node(cx.graph(), id, node.operands.to_vec(), move |b, v| {
         let mut operands = v.to_vec();
         operands[0] = b.quantize(v[0], TO)?;
         Ok(b.emit_ref(op, &operands)?)
