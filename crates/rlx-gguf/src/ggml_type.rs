@@ -32,7 +32,7 @@ const fn other(id: u32, name: &'static str, block_elems: usize, block_bytes: usi
     GgmlType { id, name, block_elems, block_bytes, dtype: None }
 }
 
-static TYPES: [GgmlType; 34] = [
+static TYPES: [GgmlType; 35] = [
     known(0, "F32", DType::F32),
     known(1, "F16", DType::F16),
     known(2, "Q4_0", DType::Block(B::Q4_0)),
@@ -51,10 +51,10 @@ static TYPES: [GgmlType; 34] = [
     other(17, "IQ2_XS", 256, 74),
     other(18, "IQ3_XXS", 256, 98),
     other(19, "IQ1_S", 256, 50),
-    other(20, "IQ4_NL", 32, 18),
+    known(20, "IQ4_NL", DType::Block(B::IQ4_NL)),
     other(21, "IQ3_S", 256, 110),
     other(22, "IQ2_S", 256, 82),
-    other(23, "IQ4_XS", 256, 136),
+    known(23, "IQ4_XS", DType::Block(B::IQ4_XS)),
     known(24, "I8", DType::I8),
     known(25, "I16", DType::I16),
     known(26, "I32", DType::I32),
@@ -62,11 +62,12 @@ static TYPES: [GgmlType; 34] = [
     known(28, "F64", DType::F64),
     other(29, "IQ1_M", 256, 56),
     known(30, "BF16", DType::BF16),
-    other(34, "TQ1_0", 256, 54),
-    other(35, "TQ2_0", 256, 66),
-    other(39, "MXFP4", 32, 17),
-    other(40, "NVFP4", 64, 36),
-    other(41, "Q1_0", 128, 18),
+    known(34, "TQ1_0", DType::Block(B::TQ1_0)),
+    known(35, "TQ2_0", DType::Block(B::TQ2_0)),
+    known(39, "MXFP4", DType::Block(B::MXFP4)),
+    known(40, "NVFP4", DType::Block(B::NVFP4)),
+    known(41, "Q1_0", DType::Block(B::Q1_0)),
+    other(42, "Q2_0", 64, 18),
 ];
 
 /// Ids that ggml once had.

@@ -69,7 +69,7 @@ fn tensors_round_trip_in_pieces_at_any_alignment() {
         plan.declare("scalar", DType::F32, &[]).unwrap();
         plan.declare("empty", DType::F16, &[0, 7]).unwrap();
         plan.declare("q", DType::Block(BlockType::Q4_K), &[2, 3, 256]).unwrap();
-        plan.declare_as("iq", GgmlType::from_name("IQ2_XXS").unwrap(), &[256]).unwrap();
+        plan.declare_as("q2_0", GgmlType::from_name("Q2_0").unwrap(), &[256]).unwrap();
         let mut data = plan.start().unwrap();
         data.tensor("scalar", |sink| sink.write(&[1, 2, 3, 4])).unwrap();
         data.tensor::<Error>("empty", |_| Ok(())).unwrap();
@@ -79,7 +79,7 @@ fn tensors_round_trip_in_pieces_at_any_alignment() {
             blocks.chunks(100).try_for_each(|piece| sink.write(piece))
         })
         .unwrap();
-        data.tensor("iq", |sink| sink.write(&[7; 66])).unwrap();
+        data.tensor("q2_0", |sink| sink.write(&[7; 72])).unwrap();
         data.finish().unwrap();
 
         let file = Gguf::open(&path).unwrap();
@@ -91,7 +91,7 @@ fn tensors_round_trip_in_pieces_at_any_alignment() {
         assert_eq!((q.shape(), q.dtype().unwrap()), (&[2, 3, 256][..], DType::Block(BlockType::Q4_K)));
         assert_eq!(q.bytes(), blocks);
         assert!(q.range().start.is_multiple_of(alignment as usize));
-        assert_eq!(file.tensor("iq").unwrap().bytes(), [7; 66]);
+        assert_eq!(file.tensor("q2_0").unwrap().bytes(), [7; 72]);
     }
     assert_eq!(folder.names(), ["tensors.gguf"]);
 }

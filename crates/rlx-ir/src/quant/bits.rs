@@ -50,3 +50,20 @@ pub(super) fn put_fives(block: &mut [u8], high: usize, low: usize, quant: impl F
     }
     block[high..high + 4].copy_from_slice(&fifth.to_le_bytes());
 }
+
+/// Passes each of `2 n` four-bit quants with its element, from `n` bytes: element `i` in the low and element `i + n` in the
+/// high nibble of byte `i`.
+pub(super) fn get_nibbles(bytes: &[u8], mut each: impl FnMut(usize, u8)) {
+    for (i, &byte) in bytes.iter().enumerate() {
+        each(i, byte & 15);
+        each(i + bytes.len(), byte >> 4);
+    }
+}
+
+/// Stores `2 n` four-bit quants where [`get_nibbles`] finds them.
+pub(super) fn put_nibbles(bytes: &mut [u8], quants: &[u8]) {
+    let (low, high) = quants.split_at(bytes.len());
+    for (byte, (low, high)) in bytes.iter_mut().zip(low.iter().zip(high)) {
+        *byte = low | high << 4;
+    }
+}

@@ -12,10 +12,13 @@
 use crate::{DType, Error, ErrorKind, Result, bail};
 
 mod bits;
+mod codebook;
+pub mod e2m1;
 mod float;
 mod k_fit;
 pub mod k_scales;
 mod search;
+mod ternary;
 
 pub use float::{decode_bf16, decode_f16, encode_bf16, encode_f16};
 
@@ -88,6 +91,20 @@ block_types! {
     Q6_K = q6_k, "q6_k";
     /// 256 elements of 8 bits with one f32 scale and 16 sums: 292 bytes. ggml's activation format beside the K types.
     Q8_K = q8_k, "q8_k";
+    /// 32 elements of 4 bits that select unevenly spaced values, with one f16 scale: 18 bytes.
+    IQ4_NL = iq4_nl, "iq4_nl";
+    /// 256 elements of 4 bits that select the values of IQ4_NL, in 8 sub-blocks with 6-bit scales: 136 bytes.
+    IQ4_XS = iq4_xs, "iq4_xs";
+    /// 256 ternary elements, five to a byte, with one f16 scale: 54 bytes.
+    TQ1_0 = tq1_0, "tq1_0";
+    /// 256 ternary elements of 2 bits with one f16 scale: 66 bytes.
+    TQ2_0 = tq2_0, "tq2_0";
+    /// 32 elements of 4-bit floats with a power of two as scale: 17 bytes.
+    MXFP4 = mxfp4, "mxfp4";
+    /// 64 elements of 4-bit floats in 4 sub-blocks with 8-bit floats as scales: 36 bytes.
+    NVFP4 = nvfp4, "nvfp4";
+    /// 128 elements of 1 bit with one f16 scale: 18 bytes.
+    Q1_0 = q1_0, "q1_0";
     /// 32 elements of 8 bits with one f32 scale: 36 bytes. The format of quantised activations: it is never in a
     /// file, and its f32 scale keeps it exact in range where an f16 scale would overflow or vanish.
     Q8_F32 = q8_f32, "q8_f32";
@@ -124,7 +141,7 @@ impl BlockType {
     ///
     /// Minimises the sum of `importance[i] * sqrt(m + x[i]^2) * (x[i] - decoded[i])^2` per block, where `m` is the mean
     /// square of the row and an absent `importance` counts as ones. Formats of 8 bits use the largest magnitude and no
-    /// weights.
+    /// weights; `q1_0`, `tq1_0`, `tq2_0`, `mxfp4` and `nvfp4` minimise the plain squared error.
     ///
     /// Shapes: `x` is a whole row, a multiple of the block; `importance` has its length; `out` has
     /// [`DType::row_bytes`] of it. Errors: `InvalidArgument` where lengths do not agree or an importance is negative or
@@ -162,18 +179,19 @@ impl BlockType {
         self.check_range(x, out)
     }
 
-    /// Refuses a row whose scales overflowed: its blocks do not decode to finite values.
+    /// Refuses a row beyond the range of the scales: its blocks do not decode to finite values, or stay far from `x`.
     fn check_range(self, x: &[f32], blocks: &[u8]) -> Result<()> {
         let (elems, bytes) = (self.block_elems(), self.block_bytes());
         let mut decoded = [0f32; 256];
         let decoded = &mut decoded[..elems];
         for (x, block) in x.chunks_exact(elems).zip(blocks.chunks_exact(bytes)) {
             self.decode_blocks(block, decoded);
-            if decoded.iter().any(|v| !v.is_finite()) {
-                let largest = x.iter().fold(0f32, |m, v| m.max(v.abs()));
+            let largest = x.iter().fold(0f32, |m, v| m.max(v.abs()));
+            let clipped = self == Self::NVFP4 && largest > nvfp4::LARGEST;
+            if clipped || decoded.iter().any(|v| !v.is_finite()) {
                 bail!(
                     NonFinite,
-                    "encode {}: a block with values up to {largest:e} is beyond the range of its f16 scale",
+                    "encode {}: a block with values up to {largest:e} is beyond the range of its scale",
                     self.name()
                 );
             }

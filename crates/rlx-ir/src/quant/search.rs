@@ -26,7 +26,7 @@ pub(super) fn inverse(value: f32) -> f32 {
 }
 
 /// The weights to search with: all alike where the given ones leave nothing to weigh.
-fn usable<'a>(weights: &'a [f32], ones: &'a [f32; 32]) -> &'a [f32] {
+pub(super) fn usable<'a>(weights: &'a [f32], ones: &'a [f32; 32]) -> &'a [f32] {
     let total: f32 = weights.iter().sum();
     if total > 0.0 && total.is_finite() { weights } else { &ones[..weights.len()] }
 }
