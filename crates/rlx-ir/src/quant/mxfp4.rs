@@ -1,7 +1,7 @@
 //! MXFP4: 32 elements, each a 4-bit float, with a power of two as scale. The format of the OCP Microscaling (MX)
 //! specification 1.0.
 //!
-//! `x = d * VALUES[q]` with the values of [`e2m1`](super::e2m1), which are doubled, and `d = 2^(e - 128)`, which is half
+//! `x = d * VALUES[q]` with the values of [`e2m1`], which are doubled, and `d = 2^(e - 128)`, which is half
 //! the specification's scale; every `e` from 0 to 255 has its power of two. Byte `i` of the quants holds element `i` in
 //! its low and element `i + 16` in its high nibble.
 

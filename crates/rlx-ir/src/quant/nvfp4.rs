@@ -1,6 +1,6 @@
 //! NVFP4: 64 elements in 4 sub-blocks of 16, each element a 4-bit float, each sub-block with an 8-bit float as scale.
 //!
-//! `x = d * VALUES[q]` with the values of [`e2m1`](super::e2m1), which are doubled, and `d` half of the sub-block's scale,
+//! `x = d * VALUES[q]` with the values of [`e2m1`], which are doubled, and `d` half of the sub-block's scale,
 //! a float of 4 bits exponent (bias 7) and 3 bits mantissa without sign; see [`scale`]. Sub-block `j` has bytes `8 j` to
 //! `8 j + 7` of the quants: element `i` in the low and element `i + 8` in the high nibble of byte `i`.
 

@@ -25,7 +25,7 @@ pub const POWERS: [u8; 5] = [1, 3, 9, 27, 81];
 
 /// Digit `n` (below 5) of a byte, 0 to 2.
 pub fn digit(byte: u8, n: usize) -> u8 {
-    (u16::from(byte.wrapping_mul(POWERS[n])) * 3 >> 8) as u8
+    ((u16::from(byte.wrapping_mul(POWERS[n])) * 3) >> 8) as u8
 }
 
 /// Decodes one block.
