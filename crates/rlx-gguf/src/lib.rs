@@ -52,6 +52,7 @@ pub use metadata::Metadata;
 pub use metadata_builder::{MetadataBuilder, Number};
 pub use reader::Gguf;
 pub use rlx_ir::quant;
+pub use rlx_ir::quant::grids as iq_grids;
 pub use split::shard_path;
 pub use suggest::nearest as nearest_names;
 pub use tensor::TensorInfo;

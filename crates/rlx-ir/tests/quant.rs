@@ -234,6 +234,10 @@ fn error_bound(block: BlockType) -> f32 {
         BlockType::TQ1_0 | BlockType::TQ2_0 => 1.0 / 4.0,
         BlockType::MXFP4 => 1.0 / 6.0,
         BlockType::NVFP4 => 1.0 / 8.0,
+        // What the grids have no point for can be off by a large part of the value.
+        BlockType::IQ1_S | BlockType::IQ1_M => 1.0,
+        BlockType::IQ2_XXS | BlockType::IQ2_XS | BlockType::IQ2_S => 1.0,
+        BlockType::IQ3_XXS | BlockType::IQ3_S => 1.0 / 2.0,
         other => panic!("{other:?} has no error bound"),
     }
 }

@@ -67,3 +67,23 @@ pub(super) fn put_nibbles(bytes: &mut [u8], quants: &[u8]) {
         *byte = low | high << 4;
     }
 }
+
+/// The u16 at byte `at`.
+pub(super) fn get_u16(block: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([block[at], block[at + 1]])
+}
+
+/// `scale` times each magnitude, negative where its bit of `minus` is set.
+pub(super) fn put_signed<const N: usize>(out: &mut [f32; N], scale: f32, magnitudes: [u8; N], minus: u8) {
+    for (i, (o, magnitude)) in out.iter_mut().zip(magnitudes).enumerate() {
+        let value = scale * f32::from(magnitude);
+        *o = if minus >> i & 1 == 0 { value } else { -value };
+    }
+}
+
+/// `scale` times the sum of each value and `shift`.
+pub(super) fn put_shifted(out: &mut [f32; 8], scale: f32, values: [u8; 8], shift: f32) {
+    for (o, value) in out.iter_mut().zip(values) {
+        *o = scale * (f32::from(value as i8) + shift);
+    }
+}

@@ -15,6 +15,8 @@ mod bits;
 mod codebook;
 pub mod e2m1;
 mod float;
+mod grid_fit;
+pub mod grids;
 mod k_fit;
 pub mod k_scales;
 mod search;
@@ -105,6 +107,20 @@ block_types! {
     NVFP4 = nvfp4, "nvfp4";
     /// 128 elements of 1 bit with one f16 scale: 18 bytes.
     Q1_0 = q1_0, "q1_0";
+    /// 256 elements in 8 sub-blocks with 3-bit scales, groups of 8 from a grid of 2048 ternary points: 50 bytes.
+    IQ1_S = iq1_s, "iq1_s";
+    /// 256 elements in 16 sub-blocks with 3-bit scales, groups of 8 from a grid of 2048 ternary points: 56 bytes.
+    IQ1_M = iq1_m, "iq1_m";
+    /// 256 elements in 8 sub-blocks with 4-bit scales, groups of 8 from a grid of 256 points: 66 bytes.
+    IQ2_XXS = iq2_xxs, "iq2_xxs";
+    /// 256 elements in 16 sub-blocks with 4-bit scales, groups of 8 from a grid of 512 points: 74 bytes.
+    IQ2_XS = iq2_xs, "iq2_xs";
+    /// 256 elements in 16 sub-blocks with 4-bit scales, groups of 8 from a grid of 1024 points: 82 bytes.
+    IQ2_S = iq2_s, "iq2_s";
+    /// 256 elements in 8 sub-blocks with 4-bit scales, groups of 4 from a grid of 256 points: 98 bytes.
+    IQ3_XXS = iq3_xxs, "iq3_xxs";
+    /// 256 elements in 8 sub-blocks with 4-bit scales, groups of 4 from a grid of 512 points: 110 bytes.
+    IQ3_S = iq3_s, "iq3_s";
     /// 32 elements of 8 bits with one f32 scale: 36 bytes. The format of quantised activations: it is never in a
     /// file, and its f32 scale keeps it exact in range where an f16 scale would overflow or vanish.
     Q8_F32 = q8_f32, "q8_f32";
