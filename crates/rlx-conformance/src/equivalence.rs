@@ -50,12 +50,17 @@ fn seed_of(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
 }
 
+/// The pseudo-random values of the external weight `name`.
+pub(crate) fn seeded_by_name(name: &str, ty: &TensorType) -> rlx_ir::Result<Tensor> {
+    seeded(ty, seed_of(name))
+}
+
 /// Interprets `graph` on `data`; external weights are pseudo-random, by name.
 ///
 /// # Errors
 /// Errors of the interpreter.
 pub fn interpret(graph: &Graph, data: &mut RunData<'_>) -> Result<Vec<Evaluated>> {
-    let weights = |name: &str, ty: &TensorType| seeded(ty, seed_of(name));
+    let weights = seeded_by_name;
     let mut with_weights = RunData {
         inputs: data.inputs.clone(),
         states: data.states.clone(),

@@ -1,5 +1,7 @@
 //! The commands.
 
+use std::sync::Arc;
+
 use rlx_compile::passes::{PassContext, by_name};
 use rlx_compile::rewrite::PassReport;
 use rlx_compile::{
@@ -7,22 +9,24 @@ use rlx_compile::{
     build_plan, run_passes,
 };
 use rlx_ir::text::parse;
-use rlx_ir::{Graph, OpSet, Tensor, verify};
+use rlx_ir::{DType, Graph, OpSet, Tensor, verify};
+use rlx_runtime::Backend;
 
 use super::case::{Case, Keyword};
 use super::data::{check_results, run_data};
+use super::on_backend;
 use crate::equivalence::{interpret, numerics_of, same_meaning};
 use crate::{Error, Result};
 
 /// Runs the case's command; returns what it prints.
-pub(super) fn run(case: &Case) -> Result<String> {
+pub(super) fn run(case: &Case, backend: Option<&Arc<dyn Backend>>) -> Result<String> {
     match case.command.first().map(String::as_str) {
         Some("parse") => print_twice(&graph(case)?),
         Some("verify") => graph(case).map(|_| "ok\n".to_owned()),
         Some("pass") => pass(case),
         Some("pipeline") => pipeline(case),
         Some("plan") => plan(case),
-        Some("run") => interpreted(case),
+        Some("run") => interpreted(case, backend),
         _ => rlx_ir::bail!(InvalidArgument, "unknown command {:?}", case.command.join(" ")),
     }
 }
@@ -135,11 +139,16 @@ fn plan(case: &Case) -> Result<String> {
     Ok(build_plan(&graph(case)?, &*target(case))?.to_string())
 }
 
-fn interpreted(case: &Case) -> Result<String> {
+fn interpreted(case: &Case, backend: Option<&Arc<dyn Backend>>) -> Result<String> {
     let graph = graph(case)?;
     let mut data = run_data(case, &graph)?;
+    let ran = backend.map(|b| on_backend::run(b, &graph, &data)).transpose()?;
     let outputs: Vec<Tensor> = interpret(&graph, &mut data)?.into_iter().map(|e| e.tensor).collect();
     check_results(case, &outputs, &data)?;
+    if let Some(ran) = ran {
+        let rounding = if case.has("half") { DType::F16 } else { DType::F32 };
+        on_backend::check(&outputs, &data, &ran, rounding)?;
+    }
     if case.of(Keyword::Output).chain(case.of(Keyword::StateAfter)).next().is_none()
         && case.directives.is_empty()
     {

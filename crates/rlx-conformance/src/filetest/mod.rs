@@ -24,7 +24,8 @@
 //! - `pipeline [TARGET] [OPTION=VALUE...]`: the same for all stages; also `fuse=off` and `stop_after=STAGE`;
 //!   `pass` and `pipeline` take `compute=f32|f16|bf16|int8` and `keep=scope:NAME|op:NAME|weight:NAME`;
 //! - `plan [TARGET]`: prints the plan of the graph as it is;
-//! - `run`: interprets the graph.
+//! - `run [half]`: interprets the graph; with [`run_dir_on`] a backend also runs it, and must agree: but for roundings to
+//!   f32, or with `half` to f16, as where keys and values are kept in f16.
 //!
 //! Targets: `any` (the default) runs every op, `core` none but core ops, `without=OP,OP` every op but those.
 //!
@@ -46,10 +47,13 @@ mod case;
 mod command;
 mod data;
 mod expect;
+mod on_backend;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use case::Case;
+use rlx_runtime::Backend;
 
 use crate::{Error, Result};
 
@@ -59,6 +63,19 @@ use crate::{Error, Result};
 /// `Io` where a file cannot be read (or, blessing, written); `InvalidArgument` listing every case that failed, with
 /// file, line, and what came out. No case at all is an error too.
 pub fn run_dir(dir: &Path) -> Result<usize> {
+    run_files(dir, None)
+}
+
+/// As [`run_dir`]; the graphs of `run` cases also run on `backend`, whose results must be those of the interpreter but for
+/// roundings.
+///
+/// # Errors
+/// As [`run_dir`].
+pub fn run_dir_on(dir: &Path, backend: &Arc<dyn Backend>) -> Result<usize> {
+    run_files(dir, Some(backend))
+}
+
+fn run_files(dir: &Path, backend: Option<&Arc<dyn Backend>>) -> Result<usize> {
     let bless = std::env::var_os("BLESS").is_some_and(|v| v == "1");
     let mut files = Vec::new();
     collect(dir, &mut files)?;
@@ -70,7 +87,7 @@ pub fn run_dir(dir: &Path) -> Result<usize> {
         let mut blessed = text.clone();
         for case in parsed.iter().rev() {
             cases += 1;
-            let output = command::run(case);
+            let output = command::run(case, backend);
             if let (true, Ok(output)) = (bless, &output) {
                 blessed = expect::bless(case, output, &blessed);
                 continue;

@@ -5,7 +5,7 @@
 //! composite's decomposition has no way to refuse: there, wrong data may give any result.
 
 mod compare;
-mod execute;
+pub(crate) mod execute;
 mod report;
 mod rows;
 

@@ -1,0 +1,84 @@
+//! Running a case's graph on a backend.
+
+use std::sync::Arc;
+
+use rlx_compile::CompileOptions;
+use rlx_ir::interp::RunData;
+use rlx_ir::{Bindings, DType, Graph, Tensor, TensorType};
+use rlx_runtime::Backend;
+use rlx_runtime::weights::{WeightBytes, WeightData, WeightSource};
+
+use crate::equivalence::seeded_by_name;
+use crate::suite::execute::{Data, Outcome, compile_with, context, execute};
+use crate::{Error, Result};
+
+/// The weights that the interpreter gets too.
+struct ByName(Vec<(String, TensorType)>);
+
+impl WeightSource for ByName {
+    fn identity(&self) -> &str {
+        "by name"
+    }
+
+    fn weight(&self, name: &str) -> rlx_runtime::Result<WeightData> {
+        let Some((_, ty)) = self.0.iter().find(|(n, _)| n == name) else {
+            let message = format!("the graph has no weight {name:?}");
+            return Err(rlx_runtime::Error::new(rlx_ir::ErrorKind::NotFound, message));
+        };
+        let bytes = seeded_by_name(name, ty)?.bytes().to_vec();
+        Ok(WeightData { ty: ty.clone(), bytes: WeightBytes::owned(&bytes) })
+    }
+}
+
+/// Compiles `graph` as users do, and runs it.
+pub(super) fn run(backend: &Arc<dyn Backend>, graph: &Graph, data: &RunData<'_>) -> Result<Outcome> {
+    let weights = graph.weights().map(|(v, name)| Ok((name.to_owned(), graph.ty(v).eval(&Bindings::new())?)));
+    let weights = ByName(weights.collect::<Result<_>>()?);
+    let session = compile_with(backend, graph, &weights, CompileOptions::default())?;
+    let size = |name: &str| data.bindings.get(name).and_then(|s| usize::try_from(s).ok());
+    let sizes: Vec<(String, usize)> =
+        graph.symbols().names().iter().filter_map(|n| Some((n.to_string(), size(n)?))).collect();
+    let data = Data { sizes: &sizes, inputs: &data.inputs, states: &data.states };
+    execute(&session, &mut context(&session, data)?, data)
+}
+
+/// Compares what a backend made with what the interpreter did, which rounds at other places to `rounding`.
+pub(super) fn check(outputs: &[Tensor], data: &RunData<'_>, ran: &Outcome, rounding: DType) -> Result<()> {
+    for (i, (want, got)) in outputs.iter().zip(&ran.outputs).enumerate() {
+        near(want, got, rounding).map_err(|e| e.context(format!("output {i} on the device")))?;
+    }
+    for (name, got) in &ran.states {
+        if let Some(want) = data.states.get(name) {
+            near(want, got, rounding).map_err(|e| e.context(format!("state {name:?} on the device")))?;
+        }
+    }
+    if outputs.len() != ran.outputs.len() {
+        rlx_ir::bail!(
+            Bug,
+            "{} outputs on the device, {} of the interpreter",
+            ran.outputs.len(),
+            outputs.len()
+        );
+    }
+    Ok(())
+}
+
+/// A few roundings apart, relative to the largest value.
+fn near(want: &Tensor, got: &Tensor, rounding: DType) -> Result<()> {
+    if want.ty() != got.ty() {
+        rlx_ir::bail!(InvalidArgument, "it is {}, expected {}", got.ty(), want.ty());
+    }
+    let (want, got) = (want.to_f64()?, got.to_f64()?);
+    let scale = want.iter().filter(|v| v.is_finite()).fold(1.0f64, |m, v| m.max(v.abs()));
+    let allowed = rounding.unit_roundoff().max(64.0 * DType::F32.unit_roundoff()) * scale;
+    let same = |w: f64, g: f64| (w.is_nan() && g.is_nan()) || w == g || (w - g).abs() <= allowed;
+    match want.iter().zip(&got).position(|(&w, &g)| !same(w, g)) {
+        None => Ok(()),
+        Some(i) => rlx_ir::bail!(
+            InvalidArgument,
+            "element {i} is {:?}, expected {:?} within {allowed:e}",
+            got[i],
+            want[i]
+        ),
+    }
+}
