@@ -53,6 +53,7 @@ struct Done<'a> {
     bytes: u64,
     fallbacks: Vec<Fallback<'a>>,
     skipped: &'a [String],
+    notes: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -87,6 +88,7 @@ impl Quantize {
                     .map(|f| Fallback { name: &f.name, row_elems: f.row_elems, ty: f.dtype.name() })
                     .collect(),
                 skipped: &report.skipped,
+                notes: &report.notes,
             })?,
             _ => out.line(format_args!(
                 "{}: {} tensors, {}",
@@ -108,6 +110,9 @@ impl Quantize {
                 f.row_elems,
                 self.ty
             );
+        }
+        for note in &report.notes {
+            tracing::warn!("{note}");
         }
         if !report.skipped.is_empty() {
             tracing::info!("left out, because the network does not use them: {}", report.skipped.join(", "));

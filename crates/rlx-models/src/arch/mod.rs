@@ -1,18 +1,23 @@
 //! Architectures: for each one its config, its table of tensor names and its graph.
 
+mod activation;
 pub mod bert;
 pub mod decoder;
 mod encoder;
 mod fit;
+pub(crate) mod gguf_keys;
 pub mod llama;
+pub mod modern_bert;
+pub mod nomic_bert;
 pub mod rope;
 pub mod weight_type;
 
 use rlx_ir::bail;
 
-pub use encoder::{EmbeddingHead, EncoderGraph, EncoderOutput};
+pub use encoder::{EmbeddingHead, EncoderGraph, EncoderNetwork, EncoderOutput, EncoderShape, Positions};
 pub use fit::fit;
 
+use crate::files::NameTable;
 use crate::{Error, Result};
 
 /// What a network computes from token ids.
@@ -27,19 +32,76 @@ pub enum Family {
 /// An architecture that RLX can run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Architecture {
-    /// Its name: `general.architecture` of a GGUF file, `model_type` of a `config.json`.
+    /// Its name: `general.architecture` of a GGUF file where GGUF has the architecture, else `model_type` of a `config.json`.
     pub name: &'static str,
+    /// What a `model_type` calls it besides.
+    model_types: &'static [&'static str],
     /// What it computes.
     pub family: Family,
+    /// What its tensors are called.
+    pub names: &'static NameTable,
     /// How the class names in `architectures` of a `config.json` without `model_type` start.
     class_prefix: &'static str,
 }
 
-/// Every architecture that RLX can run.
-pub static SUPPORTED: [Architecture; 3] = [
-    Architecture { name: "bert", family: Family::Encoder, class_prefix: "Bert" },
-    Architecture { name: "llama", family: Family::Decoder, class_prefix: "Llama" },
-    Architecture { name: "mistral", family: Family::Decoder, class_prefix: "Mistral" },
+/// Every architecture that RLX can run. Those of the family of BERT that GGUF does not tell apart have its network.
+pub static SUPPORTED: [Architecture; 8] = [
+    Architecture {
+        name: "bert",
+        model_types: &[],
+        family: Family::Encoder,
+        names: &bert::NAMES,
+        class_prefix: "Bert",
+    },
+    Architecture {
+        name: "nomic-bert",
+        model_types: &["nomic_bert"],
+        family: Family::Encoder,
+        names: &nomic_bert::NAMES,
+        class_prefix: "NomicBert",
+    },
+    Architecture {
+        name: "modern-bert",
+        model_types: &["modernbert"],
+        family: Family::Encoder,
+        names: &modern_bert::NAMES,
+        class_prefix: "ModernBert",
+    },
+    Architecture {
+        name: "xlm-roberta",
+        model_types: &[],
+        family: Family::Encoder,
+        names: &bert::NAMES,
+        class_prefix: "XLMRoberta",
+    },
+    Architecture {
+        name: "roberta",
+        model_types: &[],
+        family: Family::Encoder,
+        names: &bert::NAMES,
+        class_prefix: "Roberta",
+    },
+    Architecture {
+        name: "camembert",
+        model_types: &[],
+        family: Family::Encoder,
+        names: &bert::NAMES,
+        class_prefix: "Camembert",
+    },
+    Architecture {
+        name: "llama",
+        model_types: &[],
+        family: Family::Decoder,
+        names: &llama::NAMES,
+        class_prefix: "Llama",
+    },
+    Architecture {
+        name: "mistral",
+        model_types: &[],
+        family: Family::Decoder,
+        names: &llama::NAMES,
+        class_prefix: "Mistral",
+    },
 ];
 
 /// The architecture of that name.
@@ -59,6 +121,12 @@ pub fn find(name: &str) -> Result<&'static Architecture> {
             )
         }
     }
+}
+
+/// The name of the architecture that a `config.json` calls `model_type`: that word itself where it is not known.
+pub(crate) fn name_of_model_type(model_type: &str) -> &str {
+    let known = |a: &&Architecture| a.name == model_type || a.model_types.contains(&model_type);
+    SUPPORTED.iter().find(known).map_or(model_type, |a| a.name)
 }
 
 /// The name of the architecture that a class name (`BertModel`, `LlamaForCausalLM`) belongs to.

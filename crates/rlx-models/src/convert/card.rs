@@ -1,12 +1,26 @@
-//! What a model's card says: the licence in the head of `README.md`.
+//! What there is to say about a model as such: its name, and the licence in the head of `README.md`.
 
 use std::path::Path;
+
+use rlx_gguf::MetadataBuilder;
 
 /// The longest card that is read, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
+/// Adds name, kind and licence of the model in `folder`.
+pub(super) fn metadata(m: &mut MetadataBuilder, folder: &Path) {
+    m.set("general.type", "model");
+    let name = folder.canonicalize().ok().and_then(|f| Some(f.file_name()?.to_string_lossy().into_owned()));
+    if let Some(name) = &name {
+        m.set("general.name", name.as_str());
+    }
+    if let Some(license) = license(folder) {
+        m.set("general.license", license.as_str());
+    }
+}
+
 /// The `license` of the card in `folder`, if there is one.
-pub(super) fn license(folder: &Path) -> Option<String> {
+fn license(folder: &Path) -> Option<String> {
     let bytes = std::fs::read(folder.join("README.md")).ok()?;
     of_text(std::str::from_utf8(bytes.get(..bytes.len().min(MAX_BYTES))?).ok()?)
 }

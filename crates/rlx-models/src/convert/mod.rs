@@ -3,13 +3,13 @@
 //! Tensors are streamed in pieces, so that neither source nor result is resident as a whole. Names become canonical; what
 //! sentence-transformers knows goes into `rlx.embedding.*`. What GGUF cannot hold is refused by name.
 
-mod bert;
 mod card;
+mod encoder;
 mod imatrix;
 mod options;
 mod tensors;
 mod types;
-mod wordpiece;
+mod vocabulary;
 
 use std::path::Path;
 
@@ -19,6 +19,8 @@ use rlx_ir::bail;
 pub use imatrix::Imatrix;
 pub use options::{Fallback, QuantizeOptions, Report};
 
+use crate::arch::Family;
+use crate::encoder::Encoder;
 use crate::files::{ModelConfig, ModelFiles};
 use crate::{Error, Result};
 
@@ -47,6 +49,8 @@ pub fn quantize(
     {
         bail!(InvalidArgument, "{}: the output is the input", output.display());
     }
+    let mut notes = Vec::new();
+    let mut rows_before = None;
     let mut metadata = match files.config() {
         ModelConfig::Gguf(gguf) => {
             let mut metadata = MetadataBuilder::new();
@@ -56,20 +60,34 @@ pub fn quantize(
             }
             metadata
         }
-        ModelConfig::Hf(config) => match files.architecture() {
-            "bert" => bert::metadata(&files, config)?,
-            other => bail!(
-                UnsupportedModel,
-                "{}: models of the architecture \"{other}\" are converted from GGUF only",
-                input.display()
-            ),
-        },
+        ModelConfig::Hf(config) => {
+            let folder = config.path().parent().unwrap_or(Path::new(""));
+            let mut metadata = MetadataBuilder::new();
+            card::metadata(&mut metadata, folder);
+            let architecture = files.supported()?;
+            match architecture.family {
+                Family::Encoder => {
+                    let converted = encoder::metadata(&mut metadata, &files, folder)?;
+                    notes.extend(converted.note);
+                    rows_before = Some(converted.encoder);
+                }
+                Family::Decoder => bail!(
+                    UnsupportedModel,
+                    "{}: models of the architecture \"{}\" are converted from GGUF only",
+                    input.display(),
+                    architecture.name
+                ),
+            }
+            metadata
+        }
     };
     if let Some(file_type) = types::file_type(options.ty) {
         metadata.set("general.file_type", file_type);
     }
     metadata.set("general.quantization_version", 2u32);
-    let (list, skipped) = tensors::list(&files, options)?;
+    let (list, skipped) = tensors::list(&files, options, &|name| {
+        rows_before.as_ref().map_or(0, |encoder: &Encoder| encoder.network().rows_before_gguf(name))
+    })?;
     let mut writer = Writer::new(output, metadata)?;
     for tensor in &list {
         writer.declare(&tensor.name, tensor.dtype, &tensor.shape)?;
@@ -82,5 +100,5 @@ pub fn quantize(
     }
     data.finish()?;
     let fallbacks = list.iter().filter_map(|t| t.fallback(options.ty)).collect();
-    Ok(Report { tensors: list.len(), bytes, fallbacks, skipped })
+    Ok(Report { tensors: list.len(), bytes, fallbacks, skipped, notes })
 }

@@ -42,4 +42,6 @@ pub struct Report {
     pub fallbacks: Vec<Fallback>,
     /// Tensors of the input that the architecture does not use.
     pub skipped: Vec<String>,
+    /// What the result lacks, for people.
+    pub notes: Vec<String>,
 }

@@ -7,8 +7,7 @@ use rlx_runtime::weights::WeightBytes;
 
 use super::options::{Fallback, QuantizeOptions};
 use super::types;
-use crate::arch::bert;
-use crate::files::{ModelConfig, ModelFiles};
+use crate::files::{ModelConfig, ModelFiles, NameTable};
 use crate::{Error, Result};
 
 /// Source bytes of a piece per thread.
@@ -22,6 +21,8 @@ pub(super) struct Tensor {
     pub(super) raw: String,
     pub(super) shape: Vec<usize>,
     pub(super) dtype: DType,
+    /// How many of the first rows of the source are left out.
+    pub(super) rows_before: usize,
 }
 
 impl Tensor {
@@ -33,21 +34,27 @@ impl Tensor {
 }
 
 /// The tensors to write in order, and the names of those that are left out.
-pub(super) fn list(files: &ModelFiles, options: &QuantizeOptions) -> Result<(Vec<Tensor>, Vec<String>)> {
+/// `rows_before` says how many of its first rows a tensor loses.
+pub(super) fn list(
+    files: &ModelFiles,
+    options: &QuantizeOptions,
+    rows_before: &dyn Fn(&str) -> usize,
+) -> Result<(Vec<Tensor>, Vec<String>)> {
     let mut skipped = Vec::new();
     let names: Vec<(String, String)> = match files.config() {
         ModelConfig::Gguf(gguf) => {
             gguf.tensors().iter().map(|t| (t.name().to_owned(), t.name().to_owned())).collect()
         }
         ModelConfig::Hf(_) => {
+            let table = files.supported()?.names;
             let mut named = Vec::new();
             for raw in files.tensor_names().iter() {
-                match bert::NAMES.canonical(raw) {
+                match table.canonical(raw) {
                     Some(name) => named.push((name, raw.clone())),
                     None => skipped.push(raw.clone()),
                 }
             }
-            named.sort_by_key(|(name, _)| order(name));
+            named.sort_by_key(|(name, _)| order(table, name));
             if let Some(pair) = named.windows(2).find(|pair| pair[0].0 == pair[1].0) {
                 bail!(
                     InvalidFile,
@@ -63,15 +70,19 @@ pub(super) fn list(files: &ModelFiles, options: &QuantizeOptions) -> Result<(Vec
     };
     let mut tensors = Vec::with_capacity(names.len());
     for (name, raw) in names {
-        let ty = files.source().weight(&raw)?.ty;
+        let mut ty = files.source().weight(&raw)?.ty;
+        let rows_before = rows_before(&name);
+        if let Some(rows) = ty.shape.first_mut() {
+            *rows = rows.saturating_sub(rows_before);
+        }
         let dtype = types::target(&name, &ty.shape, ty.dtype, options.ty);
-        tensors.push(Tensor { name, raw, shape: ty.shape, dtype });
+        tensors.push(Tensor { name, raw, shape: ty.shape, dtype, rows_before });
     }
     Ok((tensors, skipped))
 }
 
 /// Tensors outside of layers, then the layers by number; within them the order of the table.
-fn order(name: &str) -> (usize, usize) {
+fn order(table: &NameTable, name: &str) -> (usize, usize) {
     let mut parts = name.split('.');
     let layer = match (parts.next(), parts.next().map(str::parse::<u32>)) {
         (Some("blk"), Some(Ok(layer))) => layer as usize + 1,
@@ -81,7 +92,7 @@ fn order(name: &str) -> (usize, usize) {
         0 => name.to_owned(),
         layer => name.replacen(&format!("blk.{}.", layer - 1), "blk.{i}.", 1),
     };
-    let place = bert::NAMES.aliases.iter().position(|(canonical, _)| *canonical == pattern);
+    let place = table.aliases.iter().position(|(canonical, _)| *canonical == pattern);
     (layer, place.unwrap_or(usize::MAX))
 }
 
@@ -99,8 +110,10 @@ pub(super) fn write(
         _ => None,
     };
     let rows = Rows { from: source.ty.dtype, to: tensor.dtype, row, importance };
+    let before = tensor.rows_before * rows.from.row_bytes(row).unwrap_or(0);
+    let bytes = source.bytes.part(before.min(source.bytes.len())..source.bytes.len());
     data.tensor(&tensor.name, |sink| {
-        rows.write(&source.bytes, sink).map_err(|e| e.context(format_args!("tensor {:?}", tensor.name)))
+        rows.write(&bytes, sink).map_err(|e| e.context(format_args!("tensor {:?}", tensor.name)))
     })
 }
 

@@ -11,7 +11,7 @@ use super::bundled::{BUNDLED_MODEL, bundled};
 use super::embeddings::{Embedded, Embeddings};
 use super::network::open_network;
 use super::options::{EmbedRequest, EmbeddingOptions, Prompt};
-use crate::arch::{EmbeddingHead, EncoderGraph, EncoderOutput};
+use crate::arch::{EmbeddingHead, EncoderGraph, EncoderOutput, EncoderShape};
 use crate::encoder::{EncoderSession, Packed};
 use crate::files::{ModelConfig, ModelFiles};
 use crate::sentence_transformers::EmbeddingConfig;
@@ -31,7 +31,7 @@ pub struct EmbeddingModel {
     config: EmbeddingConfig,
     prompt: Prompt,
     limit: usize,
-    vocab_size: usize,
+    shape: EncoderShape,
     dim: usize,
     batch_tokens: usize,
 }
@@ -123,7 +123,7 @@ impl EmbeddingModel {
             tokenizer,
             prompt: options.prompt.clone(),
             limit,
-            vocab_size: encoder.vocab_size(),
+            shape: encoder.shape(),
             dim,
             batch_tokens: options.batch_tokens,
             config,
@@ -180,7 +180,8 @@ impl EmbeddingModel {
             let batch = &sequences[range];
             packed.clear();
             for s in batch {
-                packed.push(s.ids.iter().zip(0..).map(|(&id, position)| (id as i32, position)), s.prompt);
+                let positions = self.shape.positions.of_row(s.ids.iter().map(|&id| (i64::from(id), true)));
+                packed.push(s.ids.iter().map(|&id| id as i32).zip(positions), s.prompt);
             }
             let vectors = self.encoder.run(&packed, |context| {
                 let values = context.output::<f32>(0)?;
@@ -254,11 +255,11 @@ impl EmbeddingModel {
         };
         let mut encoding = self.tokenizer.encode(&self.fold(&text), EncodeOptions::default())?;
         let truncated = encoding.truncate(self.limit);
-        if let Some(id) = encoding.ids.iter().find(|id| **id as usize >= self.vocab_size) {
+        if let Some(id) = encoding.ids.iter().find(|id| **id as usize >= self.shape.vocab_size) {
             bail!(
                 InvalidFile,
                 "the tokenizer gives the token {id}, but the network has {} tokens only",
-                self.vocab_size
+                self.shape.vocab_size
             );
         }
         if encoding.is_empty() {

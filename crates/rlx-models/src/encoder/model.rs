@@ -1,15 +1,17 @@
 //! The network of an encoder, whatever its architecture.
 
+use std::sync::Arc;
+
 use rlx_ir::{Graph, bail};
 
-use crate::arch::{EncoderGraph, Family, bert};
+use crate::arch::{EncoderGraph, EncoderNetwork, EncoderShape, Family, bert, modern_bert, nomic_bert};
 use crate::files::{ModelFiles, NamedWeights};
 use crate::{Error, Result};
 
 /// An encoder's config and weights.
 #[derive(Clone, Debug)]
 pub struct Encoder {
-    config: bert::BertConfig,
+    network: Arc<dyn EncoderNetwork>,
     weights: NamedWeights,
 }
 
@@ -28,9 +30,13 @@ impl Encoder {
                 architecture.name
             );
         }
-        let weights = NamedWeights::new(files, &bert::NAMES);
-        let config = bert::BertConfig::from_files(files, &weights)?;
-        Ok(Self { config, weights })
+        let weights = NamedWeights::new(files, architecture.names);
+        let network: Arc<dyn EncoderNetwork> = match architecture.name {
+            "nomic-bert" => Arc::new(nomic_bert::NomicBertConfig::from_files(files, &weights)?),
+            "modern-bert" => Arc::new(modern_bert::ModernBertConfig::from_files(files, &weights)?),
+            _ => Arc::new(bert::BertConfig::from_files(files, &weights)?),
+        };
+        Ok(Self { network, weights })
     }
 
     /// Its graph.
@@ -38,7 +44,12 @@ impl Encoder {
     /// # Errors
     /// `NotFound` or `InvalidFile` naming a tensor that is missing or does not fit.
     pub fn graph(&self, graph: &EncoderGraph) -> Result<Graph> {
-        bert::build(&self.config, &self.weights, graph)
+        self.network.build(&self.weights, graph)
+    }
+
+    /// Its config.
+    pub fn network(&self) -> &dyn EncoderNetwork {
+        &*self.network
     }
 
     /// Its tensors by canonical name.
@@ -51,18 +62,23 @@ impl Encoder {
         &mut self.weights
     }
 
+    /// Its sizes.
+    pub fn shape(&self) -> EncoderShape {
+        self.network.shape()
+    }
+
     /// Tokens of its vocabulary.
     pub fn vocab_size(&self) -> usize {
-        self.config.vocab_size
+        self.shape().vocab_size
     }
 
     /// The most tokens of a sequence.
     pub fn max_positions(&self) -> usize {
-        self.config.max_positions
+        self.shape().max_positions
     }
 
     /// Components of a token's vector.
     pub fn hidden_size(&self) -> usize {
-        self.config.hidden_size
+        self.shape().hidden_size
     }
 }

@@ -135,6 +135,13 @@ impl HfConfig {
         self.size(key, max)?.ok_or_else(|| self.missing(key))
     }
 
+    /// An error about this file, which it names.
+    #[must_use]
+    pub(crate) fn locate(&self, e: Error) -> Error {
+        let place = self.path.display().to_string();
+        if e.message().starts_with(&place) { e } else { e.context(place) }
+    }
+
     fn typed<'a, T>(
         &'a self,
         key: &str,

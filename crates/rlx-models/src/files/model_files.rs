@@ -120,7 +120,8 @@ impl ModelFiles {
         }
     }
 
-    /// The architecture's name, known to RLX or not: `bert`, `llama`.
+    /// The architecture's name, known to RLX or not: `bert`, `llama`. Of a `config.json` it is the name in GGUF, where that
+    /// has one.
     pub fn architecture(&self) -> &str {
         &self.architecture
     }
@@ -159,10 +160,10 @@ impl std::fmt::Debug for ModelFiles {
     }
 }
 
-/// `model_type`, or what the class in `architectures` stands for, or the class itself.
+/// What `model_type` says, or what the class in `architectures` stands for, or the class itself.
 fn hf_architecture(config: &HfConfig) -> Result<String> {
     if let Some(name) = config.str("model_type")? {
-        return Ok(name.to_owned());
+        return Ok(arch::name_of_model_type(name).to_owned());
     }
     let class = config.get("architectures").and_then(|a| a.get(0)).and_then(serde_json::Value::as_str);
     match class {

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 pub type Alias = (&'static str, &'static [&'static str]);
 
 /// The tensor names of an architecture.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct NameTable {
     /// What may stand before all names of a model (`""`, `"bert."`), the usual one first.
     pub prefixes: &'static [&'static str],
@@ -76,6 +76,18 @@ impl NamedWeights {
             source: files.source().clone(),
             names: files.tensor_names().clone(),
             table: matches!(files.config(), ModelConfig::Hf(_)).then_some(table),
+            extra: BTreeMap::new(),
+        }
+    }
+
+    /// No tensors.
+    #[cfg(test)]
+    pub(crate) fn empty(place: &str) -> Self {
+        Self {
+            place: place.to_owned(),
+            source: Arc::new(rlx_runtime::weights::NoWeights),
+            names: Arc::default(),
+            table: None,
             extra: BTreeMap::new(),
         }
     }

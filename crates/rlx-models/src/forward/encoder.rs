@@ -4,7 +4,7 @@ use rlx_ir::bail;
 use rlx_runtime::Runtime;
 
 use super::{ForwardInput, ForwardOutput};
-use crate::arch::{EncoderGraph, EncoderOutput};
+use crate::arch::{EncoderGraph, EncoderOutput, EncoderShape};
 use crate::encoder::{Encoder, EncoderSession, Packed};
 use crate::files::ModelFiles;
 use crate::options::LoadOptions;
@@ -22,20 +22,8 @@ pub(super) fn forward(
     input: &ForwardInput,
 ) -> Result<ForwardOutput> {
     let encoder = Encoder::new(files)?;
-    let mut rows = Vec::with_capacity(input.rows());
-    for row in 0..input.rows() {
-        let kept = input.kept(row, encoder.vocab_size())?;
-        if let Some((_, column)) = kept.last()
-            && *column >= encoder.max_positions()
-        {
-            bail!(
-                InvalidArgument,
-                "row {row} has a token at position {column}, but the model has {} positions",
-                encoder.max_positions()
-            );
-        }
-        rows.push(kept);
-    }
+    let rows = (0..input.rows()).map(|row| tokens(input, row, &encoder.shape()));
+    let rows = rows.collect::<Result<Vec<_>>>()?;
     let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
     let graph = encoder.graph(&EncoderGraph {
         max_tokens: BATCH_TOKENS.max(longest),
@@ -55,13 +43,13 @@ pub(super) fn forward(
             && (end == start || packed.tokens() + rows[end].len() <= BATCH_TOKENS)
             && end - start < MAX_SEQUENCES
         {
-            packed.push(rows[end].iter().map(|&(id, column)| (id, column as i32)), 0);
+            packed.push(rows[end].iter().map(|t| (t.id, t.position)), 0);
             end += 1;
         }
         if packed.tokens() > 0 {
             session.run(&packed, |context| {
                 let vectors = context.output::<f32>(0)?.chunks_exact(hidden);
-                let places = (start..end).flat_map(|row| rows[row].iter().map(move |&(_, c)| (row, c)));
+                let places = (start..end).flat_map(|row| rows[row].iter().map(move |t| (row, t.column)));
                 for ((row, column), vector) in places.zip(vectors) {
                     if !vector.iter().all(|v| v.is_finite()) {
                         bail!(NonFinite, "row {row}: the result holds NaN or an infinity");
@@ -75,4 +63,40 @@ pub(super) fn forward(
         start = end;
     }
     Ok(ForwardOutput { name: "last_hidden_state", shape, values })
+}
+
+/// A token that counts.
+struct Token {
+    id: i32,
+    column: usize,
+    position: i32,
+}
+
+/// The tokens of a row that count.
+fn tokens(input: &ForwardInput, row: usize, shape: &EncoderShape) -> Result<Vec<Token>> {
+    let kept = input.kept(row, shape.vocab_size)?;
+    let positions = shape.positions.of_row(input.row(row));
+    let first = shape.positions.first();
+    let place = |position: &i32| usize::try_from(*position).unwrap_or(0).saturating_sub(first);
+    if let Some(far) = positions.iter().map(place).max()
+        && far >= shape.max_positions
+    {
+        bail!(
+            InvalidArgument,
+            "row {row} has a token at position {far}, but the model has {} positions",
+            shape.max_positions
+        );
+    }
+    if let (Some(window), Some((_, from)), Some((_, to))) = (shape.window, kept.first(), kept.last())
+        && to - from > window
+        && to - from >= kept.len()
+    {
+        bail!(
+            InvalidArgument,
+            "row {row} has masked tokens between others: in layers where tokens see those up to {window} places away, \
+             that is not supported"
+        );
+    }
+    let token = |((id, column), position)| Token { id, column, position };
+    Ok(kept.into_iter().zip(positions).map(token).collect())
 }

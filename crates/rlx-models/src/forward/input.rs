@@ -85,6 +85,12 @@ impl ForwardInput {
         self.mask.as_deref()
     }
 
+    /// All ids of a row, and whether each counts.
+    pub(crate) fn row(&self, row: usize) -> impl Iterator<Item = (i64, bool)> + '_ {
+        let range = row * self.columns..(row + 1) * self.columns;
+        range.map(|at| (self.ids[at], self.mask.as_ref().is_none_or(|m| m[at])))
+    }
+
     /// All ids, 0 where masked.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use crate::files::NameTable;
 
 /// Canonical names, and those of Hugging Face models. Norms that were converted from TensorFlow have gamma and beta.
 pub static NAMES: NameTable = NameTable {
-    prefixes: &["", "bert."],
+    prefixes: &["", "bert.", "roberta."],
     aliases: &[
         ("token_embd.weight", &["embeddings.word_embeddings.weight"]),
         ("position_embd.weight", &["embeddings.position_embeddings.weight"]),

@@ -2,30 +2,18 @@
 //!
 //! GGUF marks the start of a word with U+2581 instead of its continuation with `##`.
 
-use std::path::Path;
-
 use rlx_gguf::MetadataBuilder;
 use rlx_ir::bail;
 use serde_json::Value;
 
 use crate::files::limits::MAX_VOCAB;
-use crate::json;
 use crate::text::{TokenType, TokenizerConfig};
 use crate::{Error, Result};
 
 /// The start of a word.
 const START: char = '\u{2581}';
 
-pub(super) fn metadata(m: &mut MetadataBuilder, folder: &Path, vocab_size: usize) -> Result<()> {
-    let path = folder.join("tokenizer.json");
-    let Some(tokenizer) = json::read_optional::<Value>(folder, "tokenizer.json")? else {
-        bail!(NotFound, "{}: no such file, and the model needs its tokenizer", path.display());
-    };
-    let config = TokenizerConfig::from_folder(folder)?;
-    write(m, &tokenizer, &config, vocab_size).map_err(|e| e.context(path.display()))
-}
-
-fn write(
+pub(super) fn write(
     m: &mut MetadataBuilder,
     tokenizer: &Value,
     config: &TokenizerConfig,

@@ -5,7 +5,7 @@ use rlx_ir::ops::matmul::linear::Linear;
 use rlx_ir::ops::pooling::pool::PoolMode;
 use rlx_ir::{Builder, DType, Dim, Graph, Value, bail};
 
-use super::weight_type::WeightType;
+use crate::arch::weight_type::WeightType;
 use crate::sentence_transformers::{self, EmbeddingConfig, PoolingMode};
 use crate::{Error, Result};
 
@@ -51,26 +51,37 @@ pub struct EmbeddingHead {
 
 /// The inputs of an encoder's graph.
 #[derive(Clone, Debug)]
-pub(super) struct EncoderInputs {
-    pub(super) tokens: Dim,
-    pub(super) sequences: Dim,
-    pub(super) ids: Value,
-    pub(super) positions: Value,
-    pub(super) starts: Value,
+pub(in crate::arch) struct EncoderInputs {
+    pub(in crate::arch) tokens: Dim,
+    pub(in crate::arch) sequences: Dim,
+    pub(in crate::arch) ids: Value,
+    pub(in crate::arch) positions: Value,
+    pub(in crate::arch) starts: Value,
+    first_position: usize,
 }
 
 impl EncoderInputs {
-    pub(super) fn declare(b: &mut Builder, graph: &EncoderGraph) -> Result<Self> {
+    /// Declares the inputs of a network whose sequences begin at this position.
+    pub(in crate::arch) fn declare(
+        b: &mut Builder,
+        graph: &EncoderGraph,
+        first_position: usize,
+    ) -> Result<Self> {
         let tokens = b.symbol("N", graph.max_tokens);
         let sequences = b.symbol("R", graph.max_sequences);
         let ids = b.input("ids", DType::I32, [tokens.clone()])?;
         let positions = b.input("positions", DType::I32, [tokens.clone()])?;
         let starts = b.input("starts", DType::I32, [sequences.clone() + 1.into()])?;
-        Ok(Self { tokens, sequences, ids, positions, starts })
+        Ok(Self { tokens, sequences, ids, positions, starts, first_position })
     }
 
     /// Ends the graph of a network whose token vectors are `hidden` f32[N, H].
-    pub(super) fn finish(self, mut b: Builder, hidden: Value, output: &EncoderOutput) -> Result<Graph> {
+    pub(in crate::arch) fn finish(
+        self,
+        mut b: Builder,
+        hidden: Value,
+        output: &EncoderOutput,
+    ) -> Result<Graph> {
         let head = match output {
             EncoderOutput::Hidden => {
                 b.name(hidden, "last_hidden_state");
@@ -192,7 +203,8 @@ impl EncoderInputs {
                 // The sum of (i + 1) x_i over that of (i + 1), which is n (n + 1) / 2, is the mean times 2 / (n + 1).
                 let place = b.cast(self.positions, DType::F32)?;
                 let one = b.scalar(DType::F32, 1.0)?;
-                let place = b.add(place, one)?;
+                let from_one = b.scalar(DType::F32, 1.0 - self.first_position as f64)?;
+                let place = b.add(place, from_one)?;
                 let place = b.reshape(place, [self.tokens.clone(), Dim::constant(1)])?;
                 let weighted = b.mul(hidden, place)?;
                 let mean = b.pool(weighted, starts, simple)?;

@@ -1,0 +1,12 @@
+//! What encoders have in common: the inputs of their graphs, the parts of their layers, and what follows them for embeddings.
+
+mod graph;
+mod layer;
+mod network;
+mod positions;
+
+pub(super) use graph::EncoderInputs;
+pub use graph::{EmbeddingHead, EncoderGraph, EncoderOutput};
+pub(super) use layer::{AttentionSpec, Heads, Layer, Rotary, embed_tokens};
+pub use network::{EncoderNetwork, EncoderShape};
+pub use positions::Positions;

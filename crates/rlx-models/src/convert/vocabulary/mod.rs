@@ -1,0 +1,56 @@
+//! Vocabularies: from the files of a Hugging Face tokenizer to the `tokenizer.ggml.*` keys.
+
+mod wordpiece;
+
+use std::path::Path;
+
+use rlx_gguf::MetadataBuilder;
+use rlx_ir::bail;
+use serde_json::Value;
+
+use crate::json;
+use crate::text::TokenizerConfig;
+use crate::{Error, Result};
+
+const TOKENIZER: &str = "tokenizer.json";
+/// What only a model for texts has: without `tokenizer.json` its vocabulary would be lost.
+const SIGNS_OF_TEXT: [&str; 7] = [
+    "tokenizer_config.json",
+    "vocab.txt",
+    "vocab.json",
+    "tokenizer.model",
+    "sentencepiece.bpe.model",
+    "spiece.model",
+    "modules.json",
+];
+
+/// Adds the vocabulary of the model in `folder`, whose network has `vocab_size` tokens. A folder without any file of a
+/// tokenizer has none: what that means is returned.
+pub(super) fn write(m: &mut MetadataBuilder, folder: &Path, vocab_size: usize) -> Result<Option<String>> {
+    let path = folder.join(TOKENIZER);
+    let Some(tokenizer) = json::read_optional::<Value>(folder, TOKENIZER)? else {
+        if let Some(sign) = SIGNS_OF_TEXT.iter().find(|name| folder.join(name).exists()) {
+            bail!(
+                NotFound,
+                "{}: no such file, and the model needs its tokenizer: there is a {sign}",
+                path.display()
+            );
+        }
+        return Ok(Some(format!("there is no {TOKENIZER}, so the result takes token ids only, no texts")));
+    };
+    let config = TokenizerConfig::from_folder(folder)?;
+    let written = match tokenizer["model"]["type"].as_str() {
+        // Files from before the key.
+        None | Some("WordPiece") => wordpiece::write(m, &tokenizer, &config, vocab_size),
+        Some(other) => {
+            let other: String = other.chars().take(80).collect();
+            bail!(
+                UnsupportedModel,
+                "{}: model.type \"{other}\" cannot be converted; WordPiece can",
+                path.display()
+            )
+        }
+    };
+    written.map_err(|e| e.context(path.display()))?;
+    Ok(None)
+}
