@@ -90,6 +90,7 @@ impl Simd for Avx2 {
     type I = [__m256i; 2];
     type M = [__m256; 2];
     const TILE_ROWS: usize = 3;
+    const DIRECT: bool = true;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::F {
@@ -368,6 +369,24 @@ impl Simd for Avx2 {
                     _mm256_cvtepi32_ps(_mm256_and_si256(a[1], low)),
                 ]
             }
+        }
+    }
+    #[inline(always)]
+    fn lookup_bytes(self, table: &[u8; 16], index: Self::I) -> Self::I {
+        // SAFETY: see above.
+        unsafe {
+            let table = _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()));
+            [_mm256_shuffle_epi8(table, index[0]), _mm256_shuffle_epi8(table, index[1])]
+        }
+    }
+    #[inline(always)]
+    fn gather<const N: usize>(self, table: &[u32; N], index: Self::I) -> Self::I {
+        const { assert!(N.is_power_of_two() && N <= 1 << 30) };
+        let index = self.and_i(index, self.splat_i(N as i32 - 1));
+        // SAFETY: see above; the indices are from 0 to N - 1.
+        unsafe {
+            let table = table.as_ptr().cast();
+            [_mm256_i32gather_epi32::<4>(table, index[0]), _mm256_i32gather_epi32::<4>(table, index[1])]
         }
     }
     #[inline(always)]

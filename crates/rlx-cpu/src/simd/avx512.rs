@@ -77,6 +77,7 @@ impl Simd for Avx512 {
     type I = __m512i;
     type M = __mmask16;
     const TILE_ROWS: usize = 12;
+    const DIRECT: bool = true;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::F {
@@ -284,6 +285,21 @@ impl Simd for Avx512 {
                 ),
             )
         }
+    }
+    #[inline(always)]
+    fn lookup_bytes(self, table: &[u8; 16], index: Self::I) -> Self::I {
+        // SAFETY: see above.
+        unsafe {
+            let table = _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast()));
+            _mm512_shuffle_epi8(table, index)
+        }
+    }
+    #[inline(always)]
+    fn gather<const N: usize>(self, table: &[u32; N], index: Self::I) -> Self::I {
+        const { assert!(N.is_power_of_two() && N <= 1 << 30) };
+        let index = self.and_i(index, self.splat_i(N as i32 - 1));
+        // SAFETY: see above; the indices are from 0 to N - 1.
+        unsafe { _mm512_i32gather_epi32::<4>(index, table.as_ptr().cast()) }
     }
     #[inline(always)]
     fn dot4(self, acc: Self::I, u: Self::I, x: Self::I) -> Self::I {

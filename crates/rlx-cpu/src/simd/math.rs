@@ -12,8 +12,8 @@ use super::{LANES, Simd};
 #[inline(always)]
 fn polynomial<S: Simd, const N: usize>(s: S, x: S::F, coefficients: [f32; N]) -> S::F {
     let mut sum = s.splat(coefficients[N - 1]);
-    for &c in coefficients[..N - 1].iter().rev() {
-        sum = s.fma(sum, x, s.splat(c));
+    for i in (0..N - 1).rev() {
+        sum = s.fma(sum, x, s.splat(coefficients[i]));
     }
     sum
 }
@@ -230,7 +230,12 @@ fn sin_cos_reducible<S: Simd>(s: S, x: S::F) -> (S::F, S::F) {
     let n = s.round_i(n);
     let one = s.splat_i(1);
     let odd = s.lt(s.splat(0.5), s.to_f(s.and_i(n, one)));
-    let sign = |n: S::I| s.shl(s.and_i(n, s.splat_i(2)), 30);
-    let flip = |v: S::F, sign: S::I| s.bits_f(s.xor_i(s.bits_i(v), sign));
-    (flip(s.select(odd, cos, sin), sign(n)), flip(s.select(odd, sin, cos), sign(s.add_i(n, one))))
+    let (sin, cos) = (s.select(odd, cos, sin), s.select(odd, sin, cos));
+    (flip_by_quadrant(s, sin, n), flip_by_quadrant(s, cos, s.add_i(n, one)))
+}
+
+/// Negative where bit 1 of n is set.
+#[inline(always)]
+fn flip_by_quadrant<S: Simd>(s: S, v: S::F, n: S::I) -> S::F {
+    s.bits_f(s.xor_i(s.bits_i(v), s.shl(s.and_i(n, s.splat_i(2)), 30)))
 }

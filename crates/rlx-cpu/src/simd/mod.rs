@@ -33,7 +33,7 @@ mod slices;
 #[cfg(test)]
 mod tests;
 
-pub use slices::{map_into, reduce_max, reduce_min, reduce_prod, reduce_sum, tail};
+pub use slices::{reduce_max, reduce_min, reduce_prod, reduce_sum, tail};
 
 /// Lanes of every vector.
 pub const LANES: usize = 16;
@@ -48,6 +48,9 @@ pub trait Simd: Copy + Send + Sync + 'static {
     type M: Copy;
     /// Rows of the register-blocked matmul tile, each of two vectors.
     const TILE_ROWS: usize;
+    /// Whether products of few rows decode weights in registers. Without enough registers, what that costs to compile
+    /// brings nothing.
+    const DIRECT: bool;
 
     fn splat(self, x: f32) -> Self::F;
     fn load(self, x: &[f32; LANES]) -> Self::F;
@@ -105,6 +108,10 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn bits_f(self, a: Self::I) -> Self::F;
     /// The low 4 bits as 0.0 to 15.0.
     fn nibble(self, a: Self::I) -> Self::F;
+    /// Each byte (0 to 15) becomes the table's entry of that number.
+    fn lookup_bytes(self, table: &[u8; 16], index: Self::I) -> Self::I;
+    /// The table's entries; `N` is a power of two, and indices count modulo `N`.
+    fn gather<const N: usize>(self, table: &[u32; N], index: Self::I) -> Self::I;
     /// Adds to each lane of `acc` the four products of an unsigned byte of `u` and a signed byte of `x`, exactly.
     fn dot4(self, acc: Self::I, u: Self::I, x: Self::I) -> Self::I;
     /// Zero-extended bytes.
@@ -238,6 +245,17 @@ impl SimdLevel {
     /// Whether a multiply and an add are rounded once: all such levels give the same bits.
     pub fn fuses(self) -> bool {
         self.0 != Level::Portable || portable::FUSES
+    }
+
+    /// [`Simd::DIRECT`].
+    pub(crate) fn is_direct(self) -> bool {
+        match self.0 {
+            Level::Portable => portable::Portable::DIRECT,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => avx2::Avx2::DIRECT,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => avx512::Avx512::DIRECT,
+        }
     }
 
     /// Runs a kernel at this level.

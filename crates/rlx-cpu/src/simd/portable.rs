@@ -29,6 +29,7 @@ impl Simd for Portable {
     type I = I;
     type M = M;
     const TILE_ROWS: usize = 2;
+    const DIRECT: bool = false;
 
     #[inline(always)]
     fn splat(self, x: f32) -> F {
@@ -193,6 +194,15 @@ impl Simd for Portable {
     #[inline(always)]
     fn nibble(self, a: I) -> F {
         map(a, |a| (a & 15) as i32 as f32)
+    }
+    #[inline(always)]
+    fn lookup_bytes(self, table: &[u8; 16], index: I) -> I {
+        map(index, |word| u32::from_le_bytes(word.to_le_bytes().map(|b| table[usize::from(b & 15)])))
+    }
+    #[inline(always)]
+    fn gather<const N: usize>(self, table: &[u32; N], index: I) -> I {
+        const { assert!(N.is_power_of_two()) };
+        map(index, |i| table[i as usize & (N - 1)])
     }
     #[inline(always)]
     fn dot4(self, acc: I, u: I, x: I) -> I {

@@ -30,9 +30,14 @@ pub(crate) static ENTRIES: &[Entry] = &[
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Layer(f32),
-    Rms(f32),
+    /// Epsilon, and what is added to the weight.
+    Rms(f32, f32),
     Softmax(f32),
     L2(f32),
+}
+
+fn rms(norm: RmsNorm) -> Kind {
+    Kind::Rms(norm.eps as f32, if norm.unit_offset { 1.0 } else { 0.0 })
 }
 
 /// The kind, and whether a residual is added first.
@@ -45,10 +50,10 @@ fn kind(facts: &OpFacts<'_>) -> Option<(Kind, bool)> {
         return Some((Kind::Layer(n.eps as f32), true));
     }
     if let Some(n) = op.downcast::<RmsNorm>() {
-        return (!n.unit_offset).then_some((Kind::Rms(n.eps as f32), false));
+        return Some((rms(*n), false));
     }
     if let Some(n) = op.downcast::<AddRmsNorm>() {
-        return (!n.norm.unit_offset).then_some((Kind::Rms(n.norm.eps as f32), true));
+        return Some((rms(n.norm), true));
     }
     if let Some(s) = op.downcast::<Softmax>() {
         let rank = i64::try_from(facts.operands[0].ty.rank()).unwrap_or(0);
@@ -61,7 +66,7 @@ fn supports(facts: &OpFacts<'_>) -> Support {
     let adds = kind(facts).is_some_and(|k| k.1);
     let vectors = facts.operands.iter().skip(1 + usize::from(adds)).all(|o| o.ty.dtype == DType::F32);
     require(&[
-        (kind(facts).is_some(), "the last axis, and a weight without unit offset"),
+        (kind(facts).is_some(), "the last axis"),
         (is_small_float(facts.results[0].dtype), "f32, f16 or bf16"),
         (vectors, "f32 weights and biases"),
         (all_dense(facts), "dense operands"),
@@ -89,8 +94,8 @@ impl<T: Element + bytemuck::Pod> Thunk for Run<T> {
         match (self.kind, self.adds) {
             (Kind::Layer(_), false) => "layer_norm",
             (Kind::Layer(_), true) => "add_layer_norm",
-            (Kind::Rms(_), false) => "rms_norm",
-            (Kind::Rms(_), true) => "add_rms_norm",
+            (Kind::Rms(..), false) => "rms_norm",
+            (Kind::Rms(..), true) => "add_rms_norm",
             (Kind::Softmax(_), _) => "softmax",
             (Kind::L2(_), _) => "l2_normalize",
         }
@@ -104,7 +109,7 @@ impl<T: Element + bytemuck::Pod> Thunk for Run<T> {
             if index < call.reads.len() { call.read::<f32>(index).map(Some) } else { Ok(None) }
         };
         let (weight, bias) = match self.kind {
-            Kind::Layer(_) | Kind::Rms(_) => (vector(vectors)?, vector(vectors + 1)?),
+            Kind::Layer(_) | Kind::Rms(..) => (vector(vectors)?, vector(vectors + 1)?),
             Kind::Softmax(_) | Kind::L2(_) => (None, None),
         };
         let residual = if self.adds { Some(call.read::<T>(1)?) } else { None };
@@ -115,7 +120,7 @@ impl<T: Element + bytemuck::Pod> Thunk for Run<T> {
         let out = call.write::<T>(usize::from(self.adds))?;
         match self.kind {
             Kind::Layer(eps) => norm::layer_norm(cpu, cols, eps, (weight, bias), x, add, out),
-            Kind::Rms(eps) => norm::rms_norm(cpu, cols, eps, weight, x, add, out),
+            Kind::Rms(eps, offset) => norm::rms_norm(cpu, cols, eps, (weight, offset), x, add, out),
             Kind::Softmax(scale) => norm::softmax(cpu, cols, scale, x, out),
             Kind::L2(eps) => norm::l2_normalize(cpu, cols, eps, x, out),
         }

@@ -5,9 +5,8 @@ use std::ops::Range;
 use super::mask::RowMask;
 use super::{Heads, Keys, Problem};
 use crate::kernels::matmul::format::{lanes, lanes_mut};
-use crate::kernels::matmul::{
-    DEPTH, Element, Multiply, PANEL, PanelRow, Start, load_part, store_part, to_f32,
-};
+use crate::kernels::matmul::{DEPTH, Element, Multiply, PANEL, PanelRow, Start, load_part, store_part};
+use crate::kernels::memory::Convert;
 use crate::kernels::scratch::with_scratch;
 use crate::pool::TileMut;
 use crate::simd::{Kernel, LANES, Simd, SimdLevel, math};
@@ -126,7 +125,7 @@ impl<Q: Element, K> Task<'_, Q, K> {
             let source = &q.data[token * q.stride + head * dim..][..dim];
             for (stretch, source) in source.chunks(A).enumerate() {
                 let out = &mut b.q[stretch * rows + row][..source.len()];
-                self.level.dispatch(ToF32 { x: source, out });
+                self.level.dispatch(Convert { x: source, out });
             }
         }
         b.out.fill([0.0; PANEL]);
@@ -152,8 +151,7 @@ impl<Q: Element, K> Task<'_, Q, K> {
             let (token, head) = self.place(row);
             let at = head * dim - tile.col();
             let out = &mut tile.row_mut(token - tile.row())[at..at + dim];
-            let parts = b.out.chunks_exact(rows).map(|panel| &panel[row]);
-            self.level.dispatch(Store { parts, sum: b.rows[row].sum, out });
+            self.level.dispatch(Store { parts: &*b.out, rows, row, sum: b.rows[row].sum, out });
         }
     }
 
@@ -189,7 +187,8 @@ impl<Q: Element, K> Task<'_, Q, K> {
                     start,
                     state: &mut b.rows[row],
                     weights: &mut b.weights[row],
-                    out: b.out.chunks_exact_mut(rows).map(|panel| &mut panel[row]),
+                    out: &mut *b.out,
+                    place: (rows, row),
                 });
             }
         }
@@ -253,20 +252,6 @@ impl<Q: Element, K> Task<'_, Q, K> {
     }
 }
 
-struct ToF32<'a, T> {
-    x: &'a [T],
-    out: &'a mut [f32],
-}
-
-impl<T: Element> Kernel for ToF32<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        to_f32(s, self.x, self.out);
-    }
-}
-
 /// Keys of a block as columns of panels; columns past the last key are 0.
 struct TurnKeys<'a, T> {
     k: &'a [T],
@@ -325,17 +310,20 @@ impl<T: Element> Kernel for SpreadValues<'_, T> {
 }
 
 /// Scores of one row become weights; the running maximum, sum and result follow.
-struct Weigh<'a, O> {
+struct Weigh<'a> {
     heads: &'a Heads,
     scores: [&'a PanelRow; 2],
     mask: RowMask<'a>,
     start: usize,
     state: &'a mut RowState,
     weights: &'a mut [f32; BLOCK],
-    out: O,
+    /// `[32 elements][row]`.
+    out: &'a mut [PanelRow],
+    /// The number of rows, and which this is.
+    place: (usize, usize),
 }
 
-impl<'a, O: Iterator<Item = &'a mut PanelRow>> Kernel for Weigh<'_, O> {
+impl Kernel for Weigh<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -392,7 +380,8 @@ impl<'a, O: Iterator<Item = &'a mut PanelRow>> Kernel for Weigh<'_, O> {
         let mut fades = [0.0; LANES];
         s.store(fade, &mut fades);
         self.state.sum = self.state.sum * fades[0] + s.sum(sum);
-        for out in self.out {
+        let (rows, row) = self.place;
+        for out in self.out.iter_mut().skip(row).step_by(rows) {
             for half in 0..2 {
                 let faded = s.mul(s.load(lanes(out, half)), fade);
                 s.store(faded, lanes_mut(out, half));
@@ -402,19 +391,23 @@ impl<'a, O: Iterator<Item = &'a mut PanelRow>> Kernel for Weigh<'_, O> {
 }
 
 /// Divides a row by its sum and stores it.
-struct Store<'a, P, Y> {
-    parts: P,
+struct Store<'a, Y> {
+    /// `[32 elements][row]`.
+    parts: &'a [PanelRow],
+    rows: usize,
+    row: usize,
     sum: f32,
     out: &'a mut [Y],
 }
 
-impl<'a, P: Iterator<Item = &'a PanelRow>, Y: Element> Kernel for Store<'_, P, Y> {
+impl<Y: Element> Kernel for Store<'_, Y> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let sum = s.splat(self.sum);
-        for (part, out) in self.parts.zip(self.out.chunks_mut(PANEL)) {
+        let parts = self.parts.iter().skip(self.row).step_by(self.rows);
+        for (part, out) in parts.zip(self.out.chunks_mut(PANEL)) {
             for (half, out) in out.chunks_mut(LANES).enumerate() {
                 let value = s.load(lanes(part, half));
                 let value = if self.sum == 0.0 { s.zero() } else { s.div(value, sum) };

@@ -2,10 +2,11 @@
 
 use rlx_ir::bail;
 
-use super::TASK_ELEMS;
+use super::{TASK_ELEMS, in_f32};
 use crate::error::{Error, Result};
 use crate::kernels::Cpu;
 use crate::kernels::matmul::{Activation, Element, load_part, store_part};
+use crate::kernels::memory::Convert;
 use crate::pool::chunks;
 use crate::simd::{Kernel, LANES, Simd};
 
@@ -55,39 +56,55 @@ pub fn binary<T: Element>(cpu: Cpu<'_>, op: Binary, a: &[T], b: &[T], out: &mut 
         let first = i * task;
         let a = &a[first..][..out.len()];
         if period == 1 {
-            return cpu.level.dispatch(Apply { op, a, b, repeat: true, out });
+            let mut one = [0.0];
+            cpu.level.dispatch(Convert { x: b, out: &mut one });
+            return apply(cpu, op, a, None, &one, out);
         }
         let mut done = 0;
         while done < out.len() {
             let at = (first + done) % period;
             let count = (period - at).min(out.len() - done);
             let (a, b, out) = (&a[done..][..count], &b[at..][..count], &mut out[done..][..count]);
-            cpu.level.dispatch(Apply { op, a, b, repeat: false, out });
+            apply(cpu, op, a, Some(b), &[], out);
             done += count;
         }
     })
 }
 
-struct Apply<'a, T> {
-    op: Binary,
-    a: &'a [T],
-    b: &'a [T],
-    repeat: bool,
-    out: &'a mut [T],
+/// `b`, or `one` value for all elements.
+fn apply<T: Element>(cpu: Cpu<'_>, op: Binary, a: &[T], b: Option<&[T]>, one: &[f32], out: &mut [T]) {
+    let level = cpu.level;
+    if let (Some(a), Some(out)) = (T::as_f32(a), T::as_f32_mut(out)) {
+        let b = b.and_then(T::as_f32).unwrap_or(one);
+        return level.dispatch(Apply { op, a, b, out });
+    }
+    match b {
+        Some(b) => in_f32(level, [a, b], out, |[a, b], out| level.dispatch(Apply { op, a, b, out })),
+        None => in_f32(level, [a], out, |[a], out| level.dispatch(Apply { op, a, b: one, out })),
+    }
 }
 
-impl<T: Element> Kernel for Apply<'_, T> {
+/// b is as long as a, or one value.
+struct Apply<'a> {
+    op: Binary,
+    a: &'a [f32],
+    b: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl Kernel for Apply<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let one = T::load(s, &[self.b.first().copied().unwrap_or_default(); LANES]);
+        let one = s.splat(self.b.first().copied().unwrap_or_default());
+        let repeat = self.b.len() < self.a.len();
         macro_rules! each {
             ($($op:ident)*) => {
                 match self.op {
                     $(Binary::$op => {
                         for (i, (a, out)) in self.a.chunks(LANES).zip(self.out.chunks_mut(LANES)).enumerate() {
-                            let b = if self.repeat { one } else { load_part(s, &self.b[i * LANES..][..a.len()]) };
+                            let b = if repeat { one } else { load_part(s, &self.b[i * LANES..][..a.len()]) };
                             store_part(s, Binary::$op.apply(s, load_part(s, a), b), out);
                         }
                     })*
@@ -119,27 +136,43 @@ pub fn gated<T: Element>(
     chunks(cpu.pool, out, rows * cols, |i, out| {
         for (r, out) in out.chunks_mut(cols).enumerate() {
             let (gate, up) = x[2 * cols * (i * rows + r)..][..2 * cols].split_at(cols);
-            cpu.level.dispatch(Gated { activation, gate, up, out });
+            if let (Some(gate), Some(up), Some(out)) = (T::as_f32(gate), T::as_f32(up), T::as_f32_mut(out)) {
+                cpu.level.dispatch(Gated { activation, gate, up, out });
+                continue;
+            }
+            in_f32(cpu.level, [gate, up], out, |[gate, up], out| {
+                cpu.level.dispatch(Gated { activation, gate, up, out });
+            });
         }
     })
 }
 
-struct Gated<'a, T> {
+struct Gated<'a> {
     activation: Activation,
-    gate: &'a [T],
-    up: &'a [T],
-    out: &'a mut [T],
+    gate: &'a [f32],
+    up: &'a [f32],
+    out: &'a mut [f32],
 }
 
-impl<T: Element> Kernel for Gated<'_, T> {
+impl Kernel for Gated<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let both = self.gate.chunks(LANES).zip(self.up.chunks(LANES));
-        for ((gate, up), out) in both.zip(self.out.chunks_mut(LANES)) {
-            let gate = self.activation.apply(s, load_part(s, gate));
-            store_part(s, s.mul(gate, load_part(s, up)), out);
+        // One loop for each activation, so that the choice is outside of it.
+        macro_rules! each {
+            ($($name:ident)*) => {
+                match self.activation {
+                    $(Activation::$name => {
+                        let both = self.gate.chunks(LANES).zip(self.up.chunks(LANES));
+                        for ((gate, up), out) in both.zip(self.out.chunks_mut(LANES)) {
+                            let gate = Activation::$name.apply(s, load_part(s, gate));
+                            store_part(s, s.mul(gate, load_part(s, up)), out);
+                        }
+                    })*
+                }
+            };
         }
+        each!(None Relu Gelu GeluTanh Silu);
     }
 }

@@ -2,7 +2,7 @@
 
 use rlx_ir::bail;
 
-use super::TASK_ELEMS;
+use super::{TASK_ELEMS, in_f32};
 use crate::error::{Error, Result};
 use crate::kernels::Cpu;
 use crate::kernels::matmul::{Element, load_part, store_part};
@@ -101,17 +101,21 @@ pub fn unary<T: Element>(cpu: Cpu<'_>, op: Unary, x: &[T], out: &mut [T]) -> Res
     }
     let task = if cpu.parts(x.len() * 4) == 1 { x.len().max(1) } else { TASK_ELEMS };
     chunks(cpu.pool, out, task, |i, out| {
-        cpu.level.dispatch(Apply { op, x: &x[i * task..][..out.len()], out });
+        let x = &x[i * task..][..out.len()];
+        if let (Some(x), Some(out)) = (T::as_f32(x), T::as_f32_mut(out)) {
+            return cpu.level.dispatch(Apply { op, x, out });
+        }
+        in_f32(cpu.level, [x], out, |[x], out| cpu.level.dispatch(Apply { op, x, out }));
     })
 }
 
-struct Apply<'a, T> {
+struct Apply<'a> {
     op: Unary,
-    x: &'a [T],
-    out: &'a mut [T],
+    x: &'a [f32],
+    out: &'a mut [f32],
 }
 
-impl<T: Element> Kernel for Apply<'_, T> {
+impl Kernel for Apply<'_> {
     type Output = ();
 
     #[inline(always)]

@@ -119,7 +119,7 @@ impl<A: Element, B: Element> Task<'_, A, B> {
                         let sums = &mut sums[..rows];
                         self.panel_sums(cpu, columns, x, panel, sums);
                         let (rows, first_row) = (first..first + rows, tile.row());
-                        cpu.level.dispatch(Finish { epilogue, columns, sums, rows, first_row, tile });
+                        Finish { epilogue, columns, sums, rows, first_row, tile }.run(cpu.level);
                     }
                 }
             });

@@ -3,9 +3,9 @@
 
 use half::{bf16, f16};
 
-use super::PANEL;
-use super::format::lanes;
-use crate::simd::{LANES, Simd, math};
+use super::PanelRow;
+use super::format::{lanes, lanes_mut};
+use crate::simd::{Kernel, LANES, Simd, math};
 
 /// A function of one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -80,6 +80,8 @@ pub trait Element: Copy + Send + Sync + Default + std::fmt::Debug + 'static {
     fn store<S: Simd>(s: S, v: S::F, out: &mut [Self; LANES]);
     /// The slice itself, where it is f32.
     fn as_f32(x: &[Self]) -> Option<&[f32]>;
+    /// The slice itself, where it is f32.
+    fn as_f32_mut(x: &mut [Self]) -> Option<&mut [f32]>;
 }
 
 impl Element for f32 {
@@ -92,6 +94,9 @@ impl Element for f32 {
         s.store(v, out);
     }
     fn as_f32(x: &[Self]) -> Option<&[f32]> {
+        Some(x)
+    }
+    fn as_f32_mut(x: &mut [Self]) -> Option<&mut [f32]> {
         Some(x)
     }
 }
@@ -108,6 +113,9 @@ impl Element for f16 {
     fn as_f32(_: &[Self]) -> Option<&[f32]> {
         None
     }
+    fn as_f32_mut(_: &mut [Self]) -> Option<&mut [f32]> {
+        None
+    }
 }
 
 impl Element for bf16 {
@@ -122,19 +130,35 @@ impl Element for bf16 {
     fn as_f32(_: &[Self]) -> Option<&[f32]> {
         None
     }
+    fn as_f32_mut(_: &mut [Self]) -> Option<&mut [f32]> {
+        None
+    }
 }
 
 /// Loads up to 16 elements; absent ones are 0.
 #[inline(always)]
 pub(crate) fn load_part<S: Simd, T: Element>(s: S, x: &[T]) -> S::F {
-    if let Some(x) = x.first_chunk::<LANES>() {
-        return T::load(s, x);
+    match x.first_chunk::<LANES>() {
+        Some(x) => T::load(s, x),
+        None => T::load(s, &padded(x)),
     }
+}
+
+/// Not inlined: what is rare must not fill every loop.
+#[inline(never)]
+fn padded<T: Element>(x: &[T]) -> [T; LANES] {
     let mut padded = [T::default(); LANES];
     for (p, &x) in padded.iter_mut().zip(x) {
         *p = x;
     }
-    T::load(s, &padded)
+    padded
+}
+
+#[inline(never)]
+fn copy_first<T: Element>(from: &[T; LANES], out: &mut [T]) {
+    for (o, &x) in out.iter_mut().zip(from) {
+        *o = x;
+    }
 }
 
 /// Stores up to 16 elements.
@@ -145,9 +169,7 @@ pub(crate) fn store_part<S: Simd, T: Element>(s: S, v: S::F, out: &mut [T]) {
     }
     let mut padded = [T::default(); LANES];
     T::store(s, v, &mut padded);
-    for (o, p) in out.iter_mut().zip(padded) {
-        *o = p;
-    }
+    copy_first(&padded, out);
 }
 
 /// Converts a row of any element type to f32.
@@ -173,44 +195,92 @@ pub(crate) struct Columns {
     pub up_bias: Option<usize>,
 }
 
-impl<T: Element> Epilogue<'_, T> {
-    /// Finishes one row of one panel, or of a gate panel with its `up`; `out` is the result's columns.
+/// Bias, activation and gate: `sums` become what only the residual is added to.
+pub(super) struct Activate<'a> {
+    pub bias: Option<&'a [f32]>,
+    pub activation: Activation,
+    pub columns: Columns,
+    /// One panel of rows, or the gates.
+    pub sums: &'a mut [PanelRow],
+    /// The rows that the gates belong to, or none.
+    pub ups: &'a [PanelRow],
+}
+
+impl Kernel for Activate<'_> {
+    type Output = ();
+
     #[inline(always)]
-    pub(crate) fn finish<S: Simd>(
-        &self,
-        s: S,
-        sum: &[f32; PANEL],
-        up: Option<&[f32; PANEL]>,
-        row: usize,
-        columns: Columns,
-        out: &mut [T],
-    ) {
-        for half in 0..2 {
-            let from = half * LANES;
-            if from >= columns.count {
-                return;
-            }
-            let to = columns.count.min(from + LANES);
-            let biased = |sum: &[f32; PANEL], at: usize| {
-                let sum = s.load(lanes(sum, half));
-                match self.bias {
-                    Some(bias) => s.add(sum, load_part(s, &bias[at + from..at + to])),
-                    None => sum,
+    fn run<S: Simd>(self, s: S) {
+        // One loop for each activation, so that the choice is outside of it.
+        macro_rules! each {
+            ($($name:ident)*) => {
+                match self.activation {
+                    $(Activation::$name => self.with(s, Activation::$name),)*
                 }
             };
-            let mut y = self.activation.apply(s, biased(sum, columns.first));
-            if let (Some(up_bias), Some(up)) = (columns.up_bias, up) {
-                y = s.mul(y, biased(up, up_bias + columns.first));
-            }
-            match self.residual {
-                Residual::None => {}
-                Residual::InPlace => y = s.add(y, load_part(s, &out[from..to])),
-                Residual::From { data, stride } => {
-                    let at = row * stride + columns.first;
-                    y = s.add(y, load_part(s, &data[at + from..at + to]));
-                }
-            }
-            store_part(s, y, &mut out[from..to]);
         }
+        each!(None Relu Gelu GeluTanh Silu);
+    }
+}
+
+impl Activate<'_> {
+    #[inline(always)]
+    fn with<S: Simd>(self, s: S, activation: Activation) {
+        let Columns { first, count, up_bias } = self.columns;
+        for half in 0..2 {
+            let (from, to) = (half * LANES, count.min((half + 1) * LANES));
+            if from >= to {
+                return;
+            }
+            let part = |at: usize| self.bias.map_or(&[][..], |bias| &bias[at + from..at + to]);
+            let bias = load_part(s, part(first));
+            let bias_up = load_part(s, up_bias.map_or(&[][..], |up| part(up + first)));
+            for (r, sum) in self.sums.iter_mut().enumerate() {
+                let sum = lanes_mut(sum, half);
+                let mut y = s.load(sum);
+                // Adding an absent bias as 0 would make a positive zero of a negative one.
+                if self.bias.is_some() {
+                    y = s.add(y, bias);
+                }
+                y = activation.apply(s, y);
+                if let Some(up) = self.ups.get(r) {
+                    let mut up = s.load(lanes(up, half));
+                    if self.bias.is_some() {
+                        up = s.add(up, bias_up);
+                    }
+                    y = s.mul(y, up);
+                }
+                s.store(y, sum);
+            }
+        }
+    }
+}
+
+/// Adds the residual and stores one row of one panel: `out` is the result's columns.
+#[inline(always)]
+pub(super) fn store_row<S: Simd, T: Element>(
+    s: S,
+    sum: &PanelRow,
+    residual: Residual<'_, T>,
+    row: usize,
+    columns: Columns,
+    out: &mut [T],
+) {
+    for half in 0..2 {
+        let from = half * LANES;
+        let to = columns.count.min(from + LANES);
+        if from >= to {
+            return;
+        }
+        let mut y = s.load(lanes(sum, half));
+        match residual {
+            Residual::None => {}
+            Residual::InPlace => y = s.add(y, load_part(s, &out[from..to])),
+            Residual::From { data, stride } => {
+                let at = row * stride + columns.first;
+                y = s.add(y, load_part(s, &data[at + from..at + to]));
+            }
+        }
+        store_part(s, y, &mut out[from..to]);
     }
 }

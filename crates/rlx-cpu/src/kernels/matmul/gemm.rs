@@ -1,14 +1,13 @@
-//! Products with many rows: a panel is decoded a stretch at a time into the first-level cache and multiplied by all
-//! rows of a block of x.
+//! Products by stretches of a panel: each is decoded into the first-level cache and multiplied by all rows of a block of x.
 
 use rlx_ir::DType;
-use rlx_ir::quant::BlockType;
 
 use super::epilogue::{Element, to_f32};
-use super::format::{Bf16, F16, F32, Format, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q6K, Q8_0};
-use super::packed::{Packed, with_format};
+use super::format::{self, Codes, F32, Floats, Format, Meaning, unpack, with_block, with_float};
+use super::packed::Packed;
 use super::tile::{Start, multiply};
 use super::{DEPTH, DepthRow, PanelRow};
+use crate::kernels::scratch::with_scratch;
 use crate::simd::{Kernel, Simd, SimdLevel};
 
 /// Bytes of a block of x: it stays in the second-level cache while panels pass.
@@ -62,33 +61,92 @@ pub(super) fn panel_sums(
         let count = DEPTH.min(depth - from);
         let x = &x[stretch * rows + first..][..sums.len()];
         let start = if stretch == 0 { Start::Zero } else { Start::Running };
-        let panel = if weight.shape().dtype() == DType::F32 {
-            &weight.panel::<F32>(panel)[from..from + count]
-        } else {
-            level.dispatch(Decode { weight, panel, from, out: &mut decoded[..count] });
-            &decoded[..count]
-        };
+        let panel = decode_panel(level, weight, panel, from, &mut decoded[..count]);
         level.dispatch(Multiply { x, from: 0, panel, sums: &mut *sums, start });
     }
 }
 
-/// Decodes rows `from..from + out.len()` of a panel.
-pub(super) struct Decode<'a> {
-    pub weight: &'a Packed<'a>,
-    pub panel: usize,
-    pub from: usize,
-    pub out: &'a mut [PanelRow],
+/// Rows `from..from + decoded.len()` of a panel as f32, in `decoded` unless they are f32 already.
+///
+/// `from` is a multiple of [`DEPTH`]; no more than `DEPTH` rows.
+pub(super) fn decode_panel<'a>(
+    level: SimdLevel,
+    weight: &Packed<'a>,
+    panel: usize,
+    from: usize,
+    decoded: &'a mut [PanelRow],
+) -> &'a [PanelRow] {
+    let dtype = weight.shape().dtype();
+    if dtype == DType::F32 {
+        return &weight.panel::<F32>(panel)[from..from + decoded.len()];
+    }
+    match meaning(dtype) {
+        None => level.dispatch(DecodeFloats { weight, panel, from, out: &mut *decoded }),
+        Some(meaning) => with_scratch(decoded.len() / 32, |codes: &mut [Codes]| {
+            level.dispatch(Unpack { weight, panel, from, out: &mut *codes });
+            level.dispatch(DecodeCodes { codes, meaning, out: &mut *decoded });
+        }),
+    }
+    decoded
 }
 
-impl Kernel for Decode<'_> {
+/// What the quants of a block type mean.
+pub(super) fn meaning(dtype: DType) -> Option<Meaning> {
+    with_block!(dtype, W => Some(Meaning::of::<W>()), else None)
+}
+
+/// Decodes rows of a panel of a float dtype.
+struct DecodeFloats<'a> {
+    weight: &'a Packed<'a>,
+    panel: usize,
+    from: usize,
+    out: &'a mut [PanelRow],
+}
+
+impl Kernel for DecodeFloats<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        with_format!(self.weight.shape().dtype(), W => {
-            let blocks = self.weight.panel::<W>(self.panel);
-            W::decode(s, &blocks[self.from / W::K..][..self.out.len() / W::K], self.out);
+        with_float!(self.weight.shape().dtype(), W => {
+            W::decode(s, &self.weight.panel::<W>(self.panel)[self.from..][..self.out.len()], self.out);
         }, else ());
+    }
+}
+
+/// Unpacks rows `from..from + 32 * out.len()` of a panel of a block type.
+pub(super) struct Unpack<'a> {
+    pub weight: &'a Packed<'a>,
+    pub panel: usize,
+    pub from: usize,
+    pub out: &'a mut [Codes],
+}
+
+impl Kernel for Unpack<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        with_block!(self.weight.shape().dtype(), W => {
+            let blocks = self.weight.panel::<W>(self.panel);
+            let first = self.from / W::K;
+            unpack::<S, W>(s, &blocks[first..first + 32 * self.out.len() / W::K], self.out);
+        }, else ());
+    }
+}
+
+struct DecodeCodes<'a> {
+    codes: &'a [Codes],
+    meaning: Meaning,
+    out: &'a mut [PanelRow],
+}
+
+impl Kernel for DecodeCodes<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        format::decode(s, self.codes, self.meaning, self.out);
     }
 }
 

@@ -1,17 +1,21 @@
-//! Products with few rows: weights are decoded in registers and read once.
+//! Products with few rows of the dtypes that are met most: weights are decoded in registers.
 
 use std::ops::Range;
 
 use rlx_ir::DType;
-use rlx_ir::quant::BlockType;
 
 use super::PanelRow;
-use super::format::{Bf16, F16, F32, Format, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q6K, Q8_0, lanes_mut};
-use super::packed::{Packed, with_format};
-use crate::simd::{Kernel, Simd};
+use super::format::{Direct, lanes_mut, with_direct};
+use super::packed::Packed;
+use crate::simd::{Kernel, Simd, SimdLevel};
 
 /// The most rows that this is for.
 pub(super) const MAX_ROWS: usize = 4;
+
+/// Whether a level has this for a dtype.
+pub(super) fn serves(level: SimdLevel, dtype: DType) -> bool {
+    level.is_direct() && with_direct!(dtype, _W => true, else false)
+}
 
 /// Sums of `x.len()` (at most [`MAX_ROWS`]) rows with a range of panels; `sums` is `[panel][row]`.
 pub(super) struct Gemv<'a> {
@@ -26,13 +30,15 @@ impl Kernel for Gemv<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        with_format!(self.weight.shape().dtype(), W => self.with::<S, W>(s), else ());
+        if const { S::DIRECT } {
+            with_direct!(self.weight.shape().dtype(), W => self.with::<S, W>(s), else ());
+        }
     }
 }
 
 impl Gemv<'_> {
     #[inline(always)]
-    fn with<S: Simd, W: Format>(mut self, s: S) {
+    fn with<S: Simd, W: Direct>(mut self, s: S) {
         match *self.x {
             [a] => {
                 // Two panels at once: four chains of dependent sums hide the latency of the multiply-add.
@@ -51,14 +57,14 @@ impl Gemv<'_> {
     }
 
     #[inline(always)]
-    fn all<S: Simd, W: Format, const H: usize>(&mut self, s: S, x: [&[f32]; H]) {
+    fn all<S: Simd, W: Direct, const H: usize>(&mut self, s: S, x: [&[f32]; H]) {
         while !self.panels.is_empty() {
             self.step::<S, W, H, 1>(s, x);
         }
     }
 
     #[inline(always)]
-    fn step<S: Simd, W: Format, const H: usize, const P: usize>(&mut self, s: S, x: [&[f32]; H]) {
+    fn step<S: Simd, W: Direct, const H: usize, const P: usize>(&mut self, s: S, x: [&[f32]; H]) {
         let first = self.panels.start;
         let panels: [&[W::Block]; P] = std::array::from_fn(|p| self.weight.panel::<W>(first + p));
         self.panels.start += P;

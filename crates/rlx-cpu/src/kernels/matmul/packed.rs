@@ -1,63 +1,14 @@
 //! Weights `w[N, K]`, repacked once into panels.
 
 use bytemuck::{Pod, Zeroable};
-use rlx_ir::quant::BlockType;
 use rlx_ir::{DType, bail};
 
-use super::format::{Bf16, F16, F32, Format, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q6K, Q8_0};
-use super::{PANEL, PanelRow};
+use super::format::{Format, with_format};
+use super::gemm::decode_panel;
+use super::{DEPTH, PANEL, PanelRow};
 use crate::error::{Error, Result};
-use crate::simd::{Kernel, Simd, SimdLevel};
-
-/// Calls a generic function or block with the [`Format`] of a dtype.
-macro_rules! with_format {
-    ($dtype:expr, $format:ident => $body:expr, else $other:expr) => {
-        match $dtype {
-            DType::F32 => {
-                type $format = F32;
-                $body
-            }
-            DType::F16 => {
-                type $format = F16;
-                $body
-            }
-            DType::BF16 => {
-                type $format = Bf16;
-                $body
-            }
-            DType::Block(BlockType::Q8_0) => {
-                type $format = Q8_0;
-                $body
-            }
-            DType::Block(BlockType::Q4_0) => {
-                type $format = Q4_0;
-                $body
-            }
-            DType::Block(BlockType::Q4_1) => {
-                type $format = Q4_1;
-                $body
-            }
-            DType::Block(BlockType::Q5_0) => {
-                type $format = Q5_0;
-                $body
-            }
-            DType::Block(BlockType::Q5_1) => {
-                type $format = Q5_1;
-                $body
-            }
-            DType::Block(BlockType::Q4_K) => {
-                type $format = Q4K;
-                $body
-            }
-            DType::Block(BlockType::Q6_K) => {
-                type $format = Q6K;
-                $body
-            }
-            _ => $other,
-        }
-    };
-}
-pub(super) use with_format;
+use crate::kernels::scratch::with_scratch;
+use crate::simd::SimdLevel;
 
 /// How the rows of a weight are arranged in panels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,9 +33,9 @@ pub struct PackedShape {
 impl PackedShape {
     /// The packed form of `w[rows, depth]`.
     ///
-    /// Dtypes: f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q6_k. Errors: `UnsupportedOnDevice` for another
-    /// dtype; `InvalidArgument` where `depth` is no multiple of the block, the rows of a gated weight are odd, or the
-    /// size overflows.
+    /// Dtypes: f32, f16, bf16 and the block types that files hold weights in (not `q8_1`, `q8_k` and `q8_f32`, which are
+    /// for activations). Errors: `UnsupportedOnDevice` for another dtype; `InvalidArgument` where `depth` is no multiple
+    /// of the block, the rows of a gated weight are odd, or the size overflows.
     pub fn new(dtype: DType, rows: usize, depth: usize, arrangement: Arrangement) -> Result<Self> {
         let (block_depth, block_bytes) = with_format!(dtype,
             W => (W::K, size_of::<<W as Format>::Block>()),
@@ -311,32 +262,14 @@ pub fn decode_row(level: SimdLevel, weight: &Packed<'_>, row: usize, out: &mut [
             shape.depth
         );
     }
-    level.dispatch(DecodeRow { weight, place: shape.place(row), out });
-    Ok(())
-}
-
-struct DecodeRow<'a> {
-    weight: &'a Packed<'a>,
-    place: (usize, usize),
-    out: &'a mut [f32],
-}
-
-impl Kernel for DecodeRow<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        let Self { weight, place: (panel, column), out } = self;
-        with_format!(weight.shape.dtype, W => {
-            let mut rows: [PanelRow; 256] = [[0.0; PANEL]; 256];
-            let per_round = 256 / W::K;
-            let blocks = weight.panel::<W>(panel);
-            for (blocks, out) in blocks.chunks(per_round).zip(out.chunks_mut(256)) {
-                W::decode(s, blocks, &mut rows[..blocks.len() * W::K]);
-                for (out, row) in out.iter_mut().zip(&rows) {
-                    *out = row[column];
-                }
+    let (panel, column) = shape.place(row);
+    with_scratch(DEPTH, |decoded: &mut [PanelRow]| {
+        for (stretch, out) in out.chunks_mut(DEPTH).enumerate() {
+            let decoded = decode_panel(level, weight, panel, stretch * DEPTH, &mut decoded[..out.len()]);
+            for (out, row) in out.iter_mut().zip(decoded) {
+                *out = row[column];
             }
-        }, else ());
-    }
+        }
+    });
+    Ok(())
 }

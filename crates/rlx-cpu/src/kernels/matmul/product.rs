@@ -4,16 +4,17 @@ use std::ops::Range;
 
 use rlx_ir::bail;
 
-use super::epilogue::{Columns, Element, Epilogue, Residual, to_f32};
+use super::epilogue::{Activate, Activation, Columns, Element, Epilogue, Residual, store_row};
 use super::gemm::{PackRows, block_rows, panel_sums};
-use super::gemv::{Gemv, MAX_ROWS};
+use super::gemv::{Gemv, MAX_ROWS, serves};
 use super::packed::{Packed, PackedShape};
 use super::{Arrangement, DEPTH, DepthRow, PANEL, PanelRow};
 use crate::error::{Error, Result};
 use crate::kernels::Cpu;
+use crate::kernels::memory::Convert;
 use crate::kernels::scratch::with_scratch;
 use crate::pool::{TileMut, chunks, split, tiles};
-use crate::simd::{Kernel, Simd};
+use crate::simd::{Kernel, Simd, SimdLevel};
 
 /// The rows of a left operand.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +85,7 @@ pub fn packed<X: Element, Y: Element>(
     if x.rows == 0 || shape.columns() == 0 {
         return Ok(());
     }
-    if x.rows <= MAX_ROWS {
+    if x.rows <= MAX_ROWS && serves(cpu.level, shape.dtype()) {
         few_rows(cpu, x, weight, epilogue, out, out_stride)
     } else {
         many_rows(cpu, x, weight, epilogue, out, out_stride)
@@ -111,7 +112,7 @@ fn few_rows<X: Element, Y: Element>(
     with_scratch(rows * depth, |scratch: &mut [f32]| {
         if depth > 0 {
             for (r, row) in scratch.chunks_exact_mut(depth).enumerate() {
-                cpu.level.dispatch(ToF32 { x: source(r), out: row });
+                cpu.level.dispatch(Convert { x: source(r), out: row });
             }
         }
         let mut list: [&[f32]; MAX_ROWS] = [&[]; MAX_ROWS];
@@ -146,12 +147,12 @@ fn gemv<Y: Element>(
                 let to = last.min(from + units_at_once);
                 let panels = from * per_unit..to * per_unit;
                 let sums = &mut sums[..panels.len() * rows];
-                cpu.level.dispatch(Gemv { weight, panels, x, sums });
+                cpu.level.dispatch(Gemv { weight, panels, x, sums: &mut *sums });
                 for unit in from..to {
-                    let sums = &sums[(unit - from) * per_unit * rows..][..per_unit * rows];
+                    let sums = &mut sums[(unit - from) * per_unit * rows..][..per_unit * rows];
                     let columns = unit_columns(shape, unit);
                     let tile = &mut tile;
-                    cpu.level.dispatch(Finish { epilogue, columns, sums, rows: 0..rows, first_row: 0, tile });
+                    Finish { epilogue, columns, sums, rows: 0..rows, first_row: 0, tile }.run(cpu.level);
                 }
             }
         });
@@ -215,14 +216,15 @@ fn gemm<Y: Element>(
                     let sums = &mut sums[p * here..][..here];
                     panel_sums(cpu.level, weight, unit * per_unit + p, x, (rows, tile.row()), decoded, sums);
                 }
-                cpu.level.dispatch(Finish {
+                let finish = Finish {
                     epilogue: block.epilogue,
                     columns: unit_columns(shape, unit),
-                    sums: &sums[..per_unit * here],
+                    sums: &mut sums[..per_unit * here],
                     rows: 0..here,
                     first_row: block.first + tile.row(),
                     tile: &mut tile,
-                });
+                };
+                finish.run(cpu.level);
             }
         });
     })
@@ -251,8 +253,8 @@ pub(super) fn unit_columns(shape: &PackedShape, unit: usize) -> Columns {
 pub(super) struct Finish<'a, 'b, Y> {
     pub epilogue: &'a Epilogue<'a, Y>,
     pub columns: Columns,
-    /// `[panel][row]`, one panel or gate and up.
-    pub sums: &'a [PanelRow],
+    /// `[panel][row]`, one panel or gate and up; used up.
+    pub sums: &'a mut [PanelRow],
     /// The rows of the tile.
     pub rows: Range<usize>,
     /// The row of the whole result (that residuals count by) that is the tile's first.
@@ -260,30 +262,36 @@ pub(super) struct Finish<'a, 'b, Y> {
     pub tile: &'a mut TileMut<'b, Y>,
 }
 
-impl<Y: Element> Kernel for Finish<'_, '_, Y> {
+impl<Y: Element> Finish<'_, '_, Y> {
+    pub(super) fn run(self, level: SimdLevel) {
+        let &Epilogue { bias, activation, residual } = self.epilogue;
+        let (columns, first_row) = (self.columns, self.first_row);
+        let (sums, ups) = self.sums.split_at_mut(self.rows.len());
+        if bias.is_some() || activation != Activation::None || !ups.is_empty() {
+            level.dispatch(Activate { bias, activation, columns, sums: &mut *sums, ups });
+        }
+        level.dispatch(Store { residual, columns, sums, rows: self.rows, first_row, tile: self.tile });
+    }
+}
+
+struct Store<'a, 'b, Y> {
+    residual: Residual<'a, Y>,
+    columns: Columns,
+    sums: &'a [PanelRow],
+    rows: Range<usize>,
+    first_row: usize,
+    tile: &'a mut TileMut<'b, Y>,
+}
+
+impl<Y: Element> Kernel for Store<'_, '_, Y> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let at = self.columns.first - self.tile.col();
-        let (gates, ups) = self.sums.split_at(self.rows.len());
-        for (i, r) in self.rows.enumerate() {
+        for (sum, r) in self.sums.iter().zip(self.rows) {
             let out = &mut self.tile.row_mut(r)[at..at + self.columns.count];
-            self.epilogue.finish(s, &gates[i], ups.get(i), self.first_row + r, self.columns, out);
+            store_row(s, sum, self.residual, self.first_row + r, self.columns, out);
         }
-    }
-}
-
-struct ToF32<'a, X> {
-    x: &'a [X],
-    out: &'a mut [f32],
-}
-
-impl<X: Element> Kernel for ToF32<'_, X> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        to_f32(s, self.x, self.out);
     }
 }

@@ -1,20 +1,19 @@
 //! `x · wᵀ` with an activation of block type `q8_f32`.
 //!
-//! For each group of a block (32 elements of k, 16 for q6_k) the products of quants are added exactly in i32; then
+//! For each group of elements of k that share a scale (32, or 16) the products of quants are added exactly in i32; then
 //! `sum = fma(dot, dx * scale, sum)` and, for formats with a minimum, `sum = fma(total of x's quants, dx * minimum,
-//! sum)`, group after group. Every number of rows takes this path, so a row has the same bits in every batch.
+//! sum)`, group after group. Every number of rows takes this path, so a row has the same bits in every batch. A stretch of
+//! a panel is unpacked into the first-level cache and multiplied by all rows.
 
-use std::ops::Range;
-
-use rlx_ir::quant::{BlockType, q8_f32};
-use rlx_ir::{DType, bail};
+use rlx_ir::bail;
+use rlx_ir::quant::q8_f32;
 
 use super::epilogue::{Element, Epilogue};
-use super::format::{Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q6K, Q8_0, Quantized, lanes, lanes_mut};
-use super::gemm::block_rows;
+use super::format::{Codes, Meaning, lanes, lanes_mut};
+use super::gemm::{Unpack, block_rows, meaning};
 use super::packed::Packed;
 use super::product::{Finish, Rows, check_epilogue, check_matrix, tile_size, unit_columns};
-use super::{PANEL, PanelRow};
+use super::{DEPTH, PANEL, PanelRow};
 use crate::error::{Error, Result};
 use crate::kernels::Cpu;
 use crate::kernels::scratch::with_scratch;
@@ -50,7 +49,7 @@ impl Activation32 {
 /// The product of a quantised activation with a packed block-quantised weight.
 ///
 /// Shapes: `x` `[M, K]` in `q8_f32`, as bytes (`stride` counts bytes); the rest as in [`packed`](super::packed).
-/// Dtypes: weight q8_0, q4_0, q4_1, q5_0, q5_1, q4_k or q6_k. Errors: `UnsupportedOnDevice` for another weight;
+/// Dtypes: the weight is of any block type that is packed. Errors: `UnsupportedOnDevice` for another weight;
 /// `InvalidArgument` where slices and sizes do not agree.
 pub fn quantized<Y: Element>(
     cpu: Cpu<'_>,
@@ -61,9 +60,9 @@ pub fn quantized<Y: Element>(
     out_stride: usize,
 ) -> Result<()> {
     let shape = weight.shape();
-    if !shape.dtype().is_block() {
+    let Some(meaning) = meaning(shape.dtype()) else {
         bail!(UnsupportedOnDevice, "matmul of a q8_f32 activation with a {} weight", shape.dtype());
-    }
+    };
     let blocks = shape.depth() / q8_f32::ELEMS;
     let row_bytes = blocks * q8_f32::BYTES;
     x.check(row_bytes)?;
@@ -95,16 +94,18 @@ pub fn quantized<Y: Element>(
                 let x = &unpacked[tile.row() * blocks..][..here * blocks];
                 with_scratch(per_unit * here, |sums: &mut [PanelRow]| {
                     for unit in tile.col() / PANEL..(tile.col() + tile.cols()).div_ceil(PANEL) {
-                        let panels = unit * per_unit..(unit + 1) * per_unit;
-                        cpu.level.dispatch(Sums { weight, panels, x, blocks, sums: &mut *sums });
-                        cpu.level.dispatch(Finish {
+                        for (p, sums) in sums.chunks_exact_mut(here).enumerate() {
+                            panel_sums(cpu, weight, unit * per_unit + p, meaning, (x, blocks), sums);
+                        }
+                        let finish = Finish {
                             epilogue,
                             columns: unit_columns(shape, unit),
-                            sums: &*sums,
+                            sums: &mut *sums,
                             rows: 0..here,
                             first_row: first + tile.row(),
                             tile: &mut tile,
-                        });
+                        };
+                        finish.run(cpu.level);
                     }
                 });
             })?;
@@ -113,81 +114,79 @@ pub fn quantized<Y: Element>(
     })
 }
 
-/// Sums `[panel][row]` of some rows with some panels.
-struct Sums<'a> {
-    weight: &'a Packed<'a>,
-    panels: Range<usize>,
+/// The sums of some rows, of `blocks` each, with one panel.
+fn panel_sums(
+    cpu: Cpu<'_>,
+    weight: &Packed<'_>,
+    panel: usize,
+    meaning: Meaning,
+    (x, blocks): (&[Activation32], usize),
+    sums: &mut [PanelRow],
+) {
+    sums.fill([0.0; PANEL]);
+    let most = DEPTH / q8_f32::ELEMS;
+    with_scratch(most.min(blocks), |codes: &mut [Codes]| {
+        for first in (0..blocks).step_by(most) {
+            let codes = &mut codes[..most.min(blocks - first)];
+            cpu.level.dispatch(Unpack { weight, panel, from: first * q8_f32::ELEMS, out: &mut *codes });
+            let x = &x[first..];
+            cpu.level.dispatch(Multiply { codes, meaning, x, blocks, sums: &mut *sums });
+        }
+    });
+}
+
+/// Adds what a stretch of k contributes to all rows; block b of row r is `x[r * blocks + b]`.
+struct Multiply<'a> {
+    codes: &'a [Codes],
+    meaning: Meaning,
     x: &'a [Activation32],
     blocks: usize,
     sums: &'a mut [PanelRow],
 }
 
-impl Kernel for Sums<'_> {
+impl Kernel for Multiply<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        match self.weight.shape().dtype() {
-            DType::Block(BlockType::Q8_0) => self.with::<S, Q8_0>(s),
-            DType::Block(BlockType::Q4_0) => self.with::<S, Q4_0>(s),
-            DType::Block(BlockType::Q4_1) => self.with::<S, Q4_1>(s),
-            DType::Block(BlockType::Q5_0) => self.with::<S, Q5_0>(s),
-            DType::Block(BlockType::Q5_1) => self.with::<S, Q5_1>(s),
-            DType::Block(BlockType::Q4_K) => self.with::<S, Q4K>(s),
-            DType::Block(BlockType::Q6_K) => self.with::<S, Q6K>(s),
-            _ => {}
+        match (self.meaning.group, self.meaning.minimum) {
+            (32, false) => self.with::<S, 1, false>(s),
+            (32, true) => self.with::<S, 1, true>(s),
+            (_, false) => self.with::<S, 2, false>(s),
+            (_, true) => self.with::<S, 2, true>(s),
         }
     }
 }
 
-impl Sums<'_> {
+impl Multiply<'_> {
     #[inline(always)]
-    fn with<S: Simd, W: Quantized>(self, s: S) {
-        self.sums.fill([0.0; PANEL]);
-        let rows = self.sums.len() / self.panels.len().max(1);
-        for (panel, sums) in self.panels.zip(self.sums.chunks_exact_mut(rows.max(1))) {
-            for (b, block) in self.weight.panel::<W>(panel).iter().enumerate() {
-                for part in 0..W::K / q8_f32::ELEMS {
-                    let at = b * (W::K / q8_f32::ELEMS) + part;
-                    let x = self.x[at..].iter().step_by(self.blocks);
-                    for half in 0..2 {
-                        multiply_block::<S, W>(s, block, part, half, x.clone(), sums);
+    fn with<S: Simd, const GROUPS: usize, const MINIMUM: bool>(self, s: S) {
+        for (b, block) in self.codes.iter().enumerate() {
+            let x = self.x[b..].iter().step_by(self.blocks);
+            for half in 0..2 {
+                let codes: [S::I; 8] = array_of!(s.splat_i(0); 8, |t| s.load_i(lanes(&block.words[t], half)));
+                let scales: [S::F; GROUPS] =
+                    array_of!(s.zero(); GROUPS, |g| s.load(lanes(&block.scales[g], half)));
+                let minimums: [S::F; GROUPS] =
+                    array_of!(s.zero(); GROUPS, |g| s.load(lanes(&block.minimums[g], half)));
+                for (x, sums) in x.clone().zip(self.sums.iter_mut()) {
+                    let mut sum = s.load(lanes(sums, half));
+                    let dx = s.splat(x.scale);
+                    for g in 0..GROUPS {
+                        let total = if GROUPS == 1 { x.totals[0] + x.totals[1] } else { x.totals[g] };
+                        // Starting at minus the offset's share leaves the dot product with the true quants.
+                        let mut dot = s.splat_i(-self.meaning.offset * total);
+                        for t in g * (8 / GROUPS)..(g + 1) * (8 / GROUPS) {
+                            dot = s.dot4(dot, codes[t], s.splat_i(x.words[t] as i32));
+                        }
+                        sum = s.fma(s.to_f(dot), s.mul(dx, scales[g]), sum);
+                        if MINIMUM {
+                            sum = s.fma(s.splat(total as f32), s.mul(dx, minimums[g]), sum);
+                        }
                     }
+                    s.store(sum, lanes_mut(sums, half));
                 }
             }
         }
-    }
-}
-
-/// Adds what 32 elements of k contribute to 16 columns of all rows.
-#[inline(always)]
-fn multiply_block<'a, S: Simd, W: Quantized>(
-    s: S,
-    block: &W::Block,
-    part: usize,
-    half: usize,
-    x: impl Iterator<Item = &'a Activation32>,
-    sums: &mut [PanelRow],
-) {
-    let codes: [S::I; 8] = array_of!(s.splat_i(0); 8, |t| W::codes(s, block, 8 * part + t, half));
-    let groups = q8_f32::ELEMS / W::GROUP;
-    let scales: [(S::F, S::F); 2] =
-        array_of!((s.zero(), s.zero()); 2, |g| W::scales(s, block, groups * part + g.min(groups - 1), half));
-    for (x, sums) in x.zip(sums) {
-        let mut sum = s.load(lanes(sums, half));
-        let dx = s.splat(x.scale);
-        for g in 0..groups {
-            let total = if groups == 1 { x.totals[0] + x.totals[1] } else { x.totals[g] };
-            // Starting at minus the offset's share leaves the dot product with the true quants.
-            let mut dot = s.splat_i(-W::OFFSET * total);
-            for t in g * (8 / groups)..(g + 1) * (8 / groups) {
-                dot = s.dot4(dot, codes[t], s.splat_i(x.words[t] as i32));
-            }
-            sum = s.fma(s.to_f(dot), s.mul(dx, scales[g].0), sum);
-            if W::MINIMUM {
-                sum = s.fma(s.splat(total as f32), s.mul(dx, scales[g].1), sum);
-            }
-        }
-        s.store(sum, lanes_mut(sums, half));
     }
 }

@@ -6,18 +6,16 @@ use super::*;
 use crate::kernels::Cpu;
 use crate::testing::{Numbers, close, everywhere, same_bits_everywhere};
 
-const DTYPES: [DType; 10] = [
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::Block(BlockType::Q8_0),
-    DType::Block(BlockType::Q4_0),
-    DType::Block(BlockType::Q4_1),
-    DType::Block(BlockType::Q5_0),
-    DType::Block(BlockType::Q5_1),
-    DType::Block(BlockType::Q4_K),
-    DType::Block(BlockType::Q6_K),
-];
+/// Every dtype that is packed.
+fn dtypes() -> impl Iterator<Item = DType> {
+    [DType::F32, DType::F16, DType::BF16].into_iter().chain(blocks().map(DType::Block))
+}
+
+/// Every block type that is packed.
+fn blocks() -> impl Iterator<Item = BlockType> {
+    let activations = [BlockType::Q8_1, BlockType::Q8_K, BlockType::Q8_F32];
+    BlockType::ALL.into_iter().filter(move |b| !activations.contains(b))
+}
 
 /// A weight: its bytes and the values that they mean.
 struct Weight {
@@ -97,7 +95,7 @@ fn depths(dtype: DType) -> Vec<usize> {
 #[test]
 fn products_match_f64() {
     everywhere(|cpu| {
-        for dtype in DTYPES {
+        for dtype in dtypes() {
             for k in depths(dtype) {
                 for (m, n) in [(1, 7), (2, 33), (3, 64), (4, 100), (5, 70), (29, 96)] {
                     let w = Weight::plain(dtype, n, k);
@@ -117,7 +115,7 @@ fn products_match_f64() {
 #[test]
 fn a_row_has_the_same_bits_in_every_batch() {
     everywhere(|cpu| {
-        for dtype in DTYPES {
+        for dtype in dtypes() {
             let k = *depths(dtype).last().unwrap();
             let (m, n) = (37, 200);
             let w = Weight::plain(dtype, n, k).packed();
@@ -135,7 +133,7 @@ fn a_row_has_the_same_bits_in_every_batch() {
 
 #[test]
 fn bits_do_not_depend_on_threads_or_level() {
-    for dtype in DTYPES {
+    for dtype in dtypes() {
         let (k, n) = (*depths(dtype).last().unwrap(), 1000);
         let w = Weight::plain(dtype, n, k).packed();
         for m in [1, 4, 50] {
@@ -148,7 +146,7 @@ fn bits_do_not_depend_on_threads_or_level() {
 #[test]
 fn decoded_rows_have_the_bits_of_the_source() {
     for arrangement in [Arrangement::Plain, Arrangement::GateUp] {
-        for dtype in DTYPES {
+        for dtype in dtypes() {
             let k = if dtype.is_block() { 2 * dtype.block_elems() } else { 300 };
             let w = Weight::new(dtype, 70, k, arrangement);
             let packed = w.packed();
@@ -169,15 +167,7 @@ fn decoded_rows_have_the_bits_of_the_source() {
 
 #[test]
 fn any_bytes_decode_as_the_scalar_decoder_does() {
-    for b in [
-        BlockType::Q8_0,
-        BlockType::Q4_0,
-        BlockType::Q4_1,
-        BlockType::Q5_0,
-        BlockType::Q5_1,
-        BlockType::Q4_K,
-        BlockType::Q6_K,
-    ] {
+    for b in blocks() {
         let mut numbers = Numbers::new(11);
         let source: Vec<u8> = (0..64 * b.block_bytes()).map(|_| numbers.next() as u8).collect();
         let k = b.block_elems();
@@ -198,7 +188,7 @@ fn any_bytes_decode_as_the_scalar_decoder_does() {
 
 #[test]
 fn packed_size_is_about_the_source_size() {
-    for dtype in DTYPES {
+    for dtype in dtypes() {
         let shape = PackedShape::new(dtype, 64, 512, Arrangement::Plain).unwrap();
         let source = 64 * dtype.row_bytes(512).unwrap();
         assert!(shape.bytes() >= source && shape.bytes() * 100 <= source * 103, "{dtype}");
@@ -323,7 +313,7 @@ fn run_quantized(cpu: Cpu<'_>, w: &PackedBuf, x: &[u8], rows: usize) -> Vec<f32>
 
 #[test]
 fn quantized_activations_match_f64_and_keep_their_bits() {
-    for dtype in DTYPES.into_iter().filter(|d| d.is_block()) {
+    for dtype in blocks().map(DType::Block) {
         let (k, n, m) = (2 * dtype.block_elems(), 100, 19);
         let w = Weight::plain(dtype, n, k);
         let packed = w.packed();
@@ -365,7 +355,7 @@ fn the_extremes_of_integer_dot_products_are_exact() {
 
 #[test]
 fn nan_and_infinity_are_not_lost() {
-    for dtype in DTYPES {
+    for dtype in dtypes() {
         let (k, n) = (*depths(dtype).last().unwrap(), 33);
         let w = Weight::plain(dtype, n, k).packed();
         everywhere(|cpu| {

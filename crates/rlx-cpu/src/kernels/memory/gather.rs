@@ -7,7 +7,7 @@ use rlx_ir::quant::BlockType;
 use super::indices;
 use crate::error::{Error, Result};
 use crate::kernels::Cpu;
-use crate::kernels::matmul::{Element, Packed, decode_row, load_part, store_part, to_f32};
+use crate::kernels::matmul::{Element, Packed, decode_row, load_part, store_part};
 use crate::kernels::scratch::with_scratch;
 use crate::pool::chunks;
 use crate::simd::{Kernel, LANES, Simd};
@@ -103,7 +103,7 @@ pub fn gather_packed_rows<Y: Element>(
 }
 
 /// One row from one float dtype to another.
-pub(super) struct Convert<'a, T, Y> {
+pub(in crate::kernels) struct Convert<'a, T, Y> {
     pub x: &'a [T],
     pub out: &'a mut [Y],
 }
@@ -116,20 +116,5 @@ impl<T: Element, Y: Element> Kernel for Convert<'_, T, Y> {
         for (x, out) in self.x.chunks(LANES).zip(self.out.chunks_mut(LANES)) {
             store_part(s, load_part(s, x), out);
         }
-    }
-}
-
-/// A row as f32.
-pub(super) struct Widen<'a, T> {
-    pub x: &'a [T],
-    pub out: &'a mut [f32],
-}
-
-impl<T: Element> Kernel for Widen<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        to_f32(s, self.x, self.out);
     }
 }

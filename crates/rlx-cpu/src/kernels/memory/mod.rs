@@ -8,6 +8,7 @@ mod quantize;
 mod tests;
 
 pub use copy::copy_strided;
+pub(super) use gather::Convert;
 pub use gather::{gather_block_rows, gather_packed_rows, gather_rows};
 pub use kv_write::kv_write;
 pub use quantize::{dequantize, quantize};

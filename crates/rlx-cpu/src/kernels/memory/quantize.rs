@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use rlx_ir::quant::{BlockType, q8_f32};
 use rlx_ir::{DType, bail};
 
-use super::gather::{Convert, Widen};
+use super::gather::Convert;
 use crate::error::{Error, Result};
 use crate::kernels::Cpu;
 use crate::kernels::matmul::{Element, load_part};
@@ -51,7 +51,7 @@ pub fn quantize<T: Element>(
                     cpu.level.dispatch(EncodeQ8F32 { x, out });
                     continue;
                 }
-                cpu.level.dispatch(Widen { x, out: &mut *row });
+                cpu.level.dispatch(Convert { x, out: &mut *row });
                 let encoded = block.encode(row, None, out);
                 if let (Err(e), Ok(mut failed)) = (encoded, failed.lock()) {
                     failed.get_or_insert(e.context(format!("row {}", i * each + r)));

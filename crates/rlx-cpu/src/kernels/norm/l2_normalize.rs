@@ -3,8 +3,8 @@
 use super::{RowNorm, rows, sum_of_squares, update};
 use crate::error::Result;
 use crate::kernels::Cpu;
-use crate::kernels::matmul::Element;
-use crate::simd::Simd;
+use crate::kernels::matmul::{Element, load_part, store_part};
+use crate::simd::{LANES, Simd};
 
 /// `x / max(sqrt(Σ x²), epsilon)` for each row; NaN stays NaN.
 ///
@@ -29,6 +29,6 @@ impl RowNorm for L2Normalize {
     fn row<S: Simd>(&self, s: S, x: &mut [f32]) {
         let length = sum_of_squares(s, x).sqrt();
         let length = s.splat(if length < self.epsilon { self.epsilon } else { length });
-        update(s, x, |_, x| s.div(x, length));
+        update!(s, x, |_, x| s.div(x, length));
     }
 }

@@ -3,8 +3,8 @@
 use super::{AddFirst, RowNorm, check_parameter, parameter_at, rows, sum_of_squares, update};
 use crate::error::Result;
 use crate::kernels::Cpu;
-use crate::kernels::matmul::Element;
-use crate::simd::{Simd, reduce_sum};
+use crate::kernels::matmul::{Element, load_part, store_part};
+use crate::simd::{LANES, Simd, reduce_sum};
 
 /// `(x - mean) / sqrt(variance + epsilon) * weight + bias` for each row; the variance is the mean square of the
 /// centred row.
@@ -37,9 +37,9 @@ impl RowNorm for LayerNorm<'_> {
     fn row<S: Simd>(&self, s: S, x: &mut [f32]) {
         let count = x.len() as f32;
         let mean = s.splat(reduce_sum(s, x) / count);
-        update(s, x, |_, x| s.sub(x, mean));
+        update!(s, x, |_, x| s.sub(x, mean));
         let scale = s.splat(1.0 / (sum_of_squares(s, x) / count + self.epsilon).sqrt());
-        update(s, x, |at, x| {
+        update!(s, x, |at, x| {
             let mut y = s.mul(x, scale);
             if let Some(weight) = self.weight {
                 y = s.mul(y, parameter_at(s, weight, at));

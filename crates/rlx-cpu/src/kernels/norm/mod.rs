@@ -17,7 +17,8 @@ pub use softmax::softmax;
 use rlx_ir::bail;
 
 use super::Cpu;
-use super::matmul::{Element, load_part, store_part, to_f32};
+use super::matmul::{Element, load_part, store_part};
+use super::memory::Convert;
 use super::scratch::with_scratch;
 use crate::error::{Error, Result};
 use crate::pool::chunks_pair;
@@ -63,45 +64,58 @@ fn rows<T: Element, N: RowNorm>(
     let each = (x.len() / cols).div_ceil(cpu.parts(x.len() * 2)) * cols;
     let sum_each = if residual.is_some() { each } else { 0 };
     chunks_pair(cpu.pool, (out, each), (sum, sum_each), |i, out, sum| {
-        with_scratch(cols, |row: &mut [f32]| {
-            for (r, out) in out.chunks_mut(cols).enumerate() {
-                let at = i * each + r * cols;
-                let x = &x[at..at + cols];
-                let add = residual.map(|residual| (&residual[at..at + cols], &mut sum[r * cols..][..cols]));
-                cpu.level.dispatch(Row { norm, x, add, row: &mut *row, out });
+        for (r, out) in out.chunks_mut(cols).enumerate() {
+            let at = i * each + r * cols;
+            let mut x = &x[at..at + cols];
+            if let Some(residual) = residual {
+                let sum = &mut sum[r * cols..][..cols];
+                cpu.level.dispatch(Add { x, residual: &residual[at..at + cols], sum: &mut *sum });
+                x = sum;
             }
-        });
+            if let (Some(x), Some(out)) = (T::as_f32(x), T::as_f32_mut(out)) {
+                out.copy_from_slice(x);
+                cpu.level.dispatch(Row { norm, row: out });
+                continue;
+            }
+            with_scratch(cols, |row: &mut [f32]| {
+                cpu.level.dispatch(Convert { x, out: &mut *row });
+                cpu.level.dispatch(Row { norm, row: &mut *row });
+                cpu.level.dispatch(Convert { x: &*row, out });
+            });
+        }
     })
 }
 
-struct Row<'a, T, N> {
-    norm: N,
+/// The sum with the residual, rounded.
+struct Add<'a, T> {
     x: &'a [T],
-    add: Option<(&'a [T], &'a mut [T])>,
-    row: &'a mut [f32],
-    out: &'a mut [T],
+    residual: &'a [T],
+    sum: &'a mut [T],
 }
 
-impl<T: Element, N: RowNorm> Kernel for Row<'_, T, N> {
+impl<T: Element> Kernel for Add<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        match self.add {
-            Some((residual, sum)) => {
-                for ((x, r), sum) in
-                    self.x.chunks(LANES).zip(residual.chunks(LANES)).zip(sum.chunks_mut(LANES))
-                {
-                    store_part(s, s.add(load_part(s, x), load_part(s, r)), sum);
-                }
-                to_f32(s, sum, self.row);
-            }
-            None => to_f32(s, self.x, self.row),
+        let both = self.x.chunks(LANES).zip(self.residual.chunks(LANES));
+        for ((x, residual), sum) in both.zip(self.sum.chunks_mut(LANES)) {
+            store_part(s, s.add(load_part(s, x), load_part(s, residual)), sum);
         }
+    }
+}
+
+struct Row<'a, N> {
+    norm: N,
+    row: &'a mut [f32],
+}
+
+impl<N: RowNorm> Kernel for Row<'_, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
         self.norm.row(s, self.row);
-        for (x, out) in self.row.chunks(LANES).zip(self.out.chunks_mut(LANES)) {
-            store_part(s, load_part(s, x), out);
-        }
     }
 }
 
@@ -115,14 +129,18 @@ fn check_parameter(what: &str, parameter: Option<&[f32]>, cols: usize) -> Result
     }
 }
 
-/// `f` over the vectors of a row, in place.
-#[inline(always)]
-fn update<S: Simd>(s: S, x: &mut [f32], f: impl Fn(usize, S::F) -> S::F) {
-    for (i, x) in x.chunks_mut(LANES).enumerate() {
-        let y = f(i * LANES, load_part(s, x));
-        store_part(s, y, x);
-    }
+/// `update!(s, x, |at, v| y)`: each vector v of the row x, from element `at`, becomes y. A loop, not a closure: see
+/// [`array_of`](crate::simd::array_of).
+macro_rules! update {
+    ($s:expr, $x:expr, |$at:pat_param, $v:ident| $y:expr) => {
+        for (i, part) in $x.chunks_mut(LANES).enumerate() {
+            let ($at, $v) = (i * LANES, load_part($s, part));
+            let y = $y;
+            store_part($s, y, part);
+        }
+    };
 }
+use update;
 
 /// Up to 16 values of a parameter from `at`.
 #[inline(always)]

@@ -3,8 +3,8 @@
 use super::{RowNorm, rows, update};
 use crate::error::Result;
 use crate::kernels::Cpu;
-use crate::kernels::matmul::Element;
-use crate::simd::{Simd, math, reduce_max, reduce_sum};
+use crate::kernels::matmul::{Element, load_part, store_part};
+use crate::simd::{LANES, Simd, math, reduce_max, reduce_sum};
 
 /// `exp(scale x - max) / Σ exp(scale x - max)` for each row. A row of negative infinities gives zeros.
 ///
@@ -22,15 +22,15 @@ impl RowNorm for Softmax {
     #[inline(always)]
     fn row<S: Simd>(&self, s: S, x: &mut [f32]) {
         let scale = s.splat(self.scale);
-        update(s, x, |_, x| s.mul(x, scale));
+        update!(s, x, |_, x| s.mul(x, scale));
         let max = reduce_max(s, x);
         if max == f32::NEG_INFINITY {
             x.fill(0.0);
             return;
         }
         let max = s.splat(max);
-        update(s, x, |_, x| math::exp(s, s.sub(x, max)));
+        update!(s, x, |_, x| math::exp(s, s.sub(x, max)));
         let sum = s.splat(reduce_sum(s, x));
-        update(s, x, |_, x| s.div(x, sum));
+        update!(s, x, |_, x| s.div(x, sum));
     }
 }

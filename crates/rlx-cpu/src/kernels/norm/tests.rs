@@ -29,6 +29,11 @@ fn norms_match_f64() {
             let scale = 1.0 / (mean(x.iter().map(|x| x * x)) + 1e-3).sqrt();
             x.iter().enumerate().map(|(i, x)| x * scale * wide(&weight, i)).collect()
         });
+        let around_zero: Vec<f64> = rms
+            .iter()
+            .enumerate()
+            .map(|(i, y)| y / wide(&weight, i % cols) * (1.0 + wide(&weight, i % cols)))
+            .collect();
         let l2 = rows_of(&x, cols, |x| {
             let length = x.iter().map(|x| x * x).sum::<f64>().sqrt().max(1e-12);
             x.iter().map(|x| x / length).collect()
@@ -43,13 +48,14 @@ fn norms_match_f64() {
             let (w, b) = (Some(&weight[..]), Some(&bias[..]));
             match which {
                 0 => layer_norm(cpu, cols, 1e-3, (w, b), &x, None, &mut out).unwrap(),
-                1 => rms_norm(cpu, cols, 1e-3, w, &x, None, &mut out).unwrap(),
-                2 => l2_normalize(cpu, cols, 1e-12, &x, &mut out).unwrap(),
+                1 => rms_norm(cpu, cols, 1e-3, (w, 0.0), &x, None, &mut out).unwrap(),
+                2 => rms_norm(cpu, cols, 1e-3, (w, 1.0), &x, None, &mut out).unwrap(),
+                3 => l2_normalize(cpu, cols, 1e-12, &x, &mut out).unwrap(),
                 _ => softmax(cpu, cols, 3.0, &x, &mut out).unwrap(),
             }
             out
         };
-        for (which, reference) in [layer, rms, l2, soft].iter().enumerate() {
+        for (which, reference) in [layer, rms, around_zero, l2, soft].iter().enumerate() {
             let tolerance = 6e-8 * (40.0 + 4.0 * (cols as f64).sqrt());
             everywhere(|cpu| {
                 close(&format!("{which} {cols} {cpu:?}"), &run(cpu, which), reference, |_| tolerance);
@@ -70,9 +76,9 @@ fn a_residual_is_added_and_rounded_first() {
     everywhere(|cpu| {
         let (mut sum, mut out, mut expected) =
             (vec![bf16::ZERO; x.len()], vec![bf16::ZERO; x.len()], vec![bf16::ZERO; x.len()]);
-        rms_norm(cpu, cols, 1e-5, None, &added, None, &mut expected).unwrap();
+        rms_norm(cpu, cols, 1e-5, (None, 0.0), &added, None, &mut expected).unwrap();
         let add = AddFirst { residual: &residual, sum: &mut sum };
-        rms_norm(cpu, cols, 1e-5, None, &x, Some(add), &mut out).unwrap();
+        rms_norm(cpu, cols, 1e-5, (None, 0.0), &x, Some(add), &mut out).unwrap();
         assert_eq!((sum, out), (added.clone(), expected));
     });
 }
@@ -90,8 +96,8 @@ fn special_rows() {
         assert!(out[4].is_nan() && out[5].is_nan());
         softmax::<f32>(cpu, 5, 1.0, &[], &mut []).unwrap();
         assert!(softmax(cpu, 4, 1.0, &x, &mut out).is_err());
-        assert!(rms_norm(cpu, 2, 1e-5, Some(&[1.0]), &x, None, &mut out).is_err());
+        assert!(rms_norm(cpu, 2, 1e-5, (Some(&[1.0]), 0.0), &x, None, &mut out).is_err());
         let add = AddFirst { residual: &x[..4], sum: &mut [0.0; 6] };
-        assert!(rms_norm(cpu, 2, 1e-5, None, &x, Some(add), &mut out).is_err());
+        assert!(rms_norm(cpu, 2, 1e-5, (None, 0.0), &x, Some(add), &mut out).is_err());
     });
 }

@@ -83,11 +83,14 @@ impl<T: Element> Kernel for Pool<'_, T> {
         let cols = self.out.len();
         let count = s.splat((self.rows.len() / cols).max(1) as f32);
         for (i, out) in self.out.chunks_mut(LANES).enumerate() {
-            let mut rows =
-                self.rows.chunks_exact(cols).map(|row| load_part(s, &row[i * LANES..][..out.len()]));
-            let mut y = rows.next().unwrap_or(s.zero());
-            for row in rows {
-                y = if self.pooling == Pooling::Max { s.max(y, row) } else { s.add(y, row) };
+            let mut y = s.zero();
+            for (r, row) in self.rows.chunks_exact(cols).enumerate() {
+                let row = load_part(s, &row[i * LANES..][..out.len()]);
+                y = match (r, self.pooling) {
+                    (0, _) => row,
+                    (_, Pooling::Max) => s.max(y, row),
+                    _ => s.add(y, row),
+                };
             }
             if self.pooling == Pooling::Mean {
                 y = s.div(y, count);

@@ -9,9 +9,10 @@ mod tests;
 use rlx_ir::bail;
 
 use super::Cpu;
+use super::matmul::{load_part, store_part};
 use crate::error::{Error, Result};
 use crate::pool::chunks;
-use crate::simd::{Kernel, LANES, Simd, reduce_max, reduce_min, reduce_prod, reduce_sum, tail};
+use crate::simd::{Kernel, LANES, Simd, reduce_max, reduce_min, reduce_prod, reduce_sum};
 
 /// How elements are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,30 +84,28 @@ impl Kernel for Reduce<'_> {
             };
             return;
         }
-        match self.reduction {
-            Reduction::Sum | Reduction::Mean => self.columns(s, 0.0, |a, b| s.add(a, b)),
-            Reduction::Max => self.columns(s, f32::NEG_INFINITY, |a, b| s.max(a, b)),
-            Reduction::Min => self.columns(s, f32::INFINITY, |a, b| s.min(a, b)),
-            Reduction::Prod => self.columns(s, 1.0, |a, b| s.mul(a, b)),
-        }
-    }
-}
-
-impl Reduce<'_> {
-    #[inline(always)]
-    fn columns<S: Simd>(self, s: S, unit: f32, combine: impl Fn(S::F, S::F) -> S::F) {
         let inner = self.out.len();
-        for (i, out) in self.out.chunks_mut(LANES).enumerate() {
-            let mut sum = s.splat(unit);
-            for row in self.x.chunks_exact(inner) {
-                sum = combine(sum, s.load(&tail(&row[i * LANES..][..out.len()], unit)));
-            }
-            if self.reduction == Reduction::Mean {
-                sum = s.div(sum, s.splat(self.axis as f32));
-            }
-            let mut all = [0.0; LANES];
-            s.store(sum, &mut all);
-            out.copy_from_slice(&all[..out.len()]);
+        // A loop, not a closure, for each: see `array_of`.
+        macro_rules! columns {
+            ($unit:expr, $op:ident) => {
+                for (i, out) in self.out.chunks_mut(LANES).enumerate() {
+                    let mut sum = s.splat($unit);
+                    for row in self.x.chunks_exact(inner) {
+                        let row = &row[i * LANES..][..out.len()];
+                        sum = s.$op(sum, load_part(s, row));
+                    }
+                    if self.reduction == Reduction::Mean {
+                        sum = s.div(sum, s.splat(count));
+                    }
+                    store_part(s, sum, out);
+                }
+            };
+        }
+        match self.reduction {
+            Reduction::Sum | Reduction::Mean => columns!(0.0, add),
+            Reduction::Max => columns!(f32::NEG_INFINITY, max),
+            Reduction::Min => columns!(f32::INFINITY, min),
+            Reduction::Prod => columns!(1.0, mul),
         }
     }
 }

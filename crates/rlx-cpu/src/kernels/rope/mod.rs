@@ -125,6 +125,12 @@ fn wide<S: Simd, T: Element>(s: S, x: &[T]) -> [f32; LANES] {
     values
 }
 
+/// The pair (a, b), turned.
+#[inline(always)]
+fn turn<S: Simd>(s: S, (a, b): (S::F, S::F), (cos, sin): (S::F, S::F)) -> (S::F, S::F) {
+    (s.sub(s.mul(a, cos), s.mul(b, sin)), s.add(s.mul(b, cos), s.mul(a, sin)))
+}
+
 impl<T: Element> Kernel for Rotate<'_, T> {
     type Output = ();
 
@@ -134,18 +140,13 @@ impl<T: Element> Kernel for Rotate<'_, T> {
         let half = self.cos.len();
         let Self { style, cos, sin, x, out } = self;
         out[2 * half..].copy_from_slice(&x[2 * half..]);
-        let turn = |a: S::F, b: S::F, at: usize, count: usize| {
-            let (cos, sin) = (load_part(s, &cos[at..at + count]), load_part(s, &sin[at..at + count]));
-            let left = s.sub(s.mul(a, cos), s.mul(b, sin));
-            let right = s.add(s.mul(b, cos), s.mul(a, sin));
-            (left, right)
-        };
         for at in (0..half).step_by(LANES) {
             let count = LANES.min(half - at);
+            let (cos, sin) = (load_part(s, &cos[at..at + count]), load_part(s, &sin[at..at + count]));
             match style {
                 RopeStyle::Halves => {
                     let (a, b) = (load_part(s, &x[at..at + count]), load_part(s, &x[half + at..][..count]));
-                    let (left, right) = turn(a, b, at, count);
+                    let (left, right) = turn(s, (a, b), (cos, sin));
                     store_part(s, left, &mut out[at..at + count]);
                     store_part(s, right, &mut out[half + at..][..count]);
                 }
@@ -156,7 +157,7 @@ impl<T: Element> Kernel for Rotate<'_, T> {
                     let pick = |i: usize| if i < LANES { first[i] } else { second[i - LANES] };
                     let a: [f32; LANES] = std::array::from_fn(|i| pick(2 * i));
                     let b: [f32; LANES] = std::array::from_fn(|i| pick(2 * i + 1));
-                    let (left, right) = turn(s.load(&a), s.load(&b), at, count);
+                    let (left, right) = turn(s, (s.load(&a), s.load(&b)), (cos, sin));
                     let (mut a, mut b) = ([0.0; LANES], [0.0; LANES]);
                     s.store(left, &mut a);
                     s.store(right, &mut b);

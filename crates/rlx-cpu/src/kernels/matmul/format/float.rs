@@ -2,7 +2,7 @@
 
 use rlx_ir::DType;
 
-use super::{Format, Sums, lanes, lanes_mut, u16_at};
+use super::{Direct, Floats, Format, Sums, lanes, lanes_mut, u16_at};
 use crate::kernels::matmul::{PANEL, PanelRow};
 use crate::simd::{Simd, array_of};
 
@@ -21,7 +21,9 @@ macro_rules! float {
             fn pack(source: &[u8], column: usize, block: &mut Self::Block) {
                 block[column] = $read(source);
             }
+        }
 
+        impl Floats for $name {
             #[inline(always)]
             fn decode<S: Simd>(s: S, blocks: &[Self::Block], out: &mut [PanelRow]) {
                 for (block, out) in blocks.iter().zip(out) {
@@ -30,7 +32,9 @@ macro_rules! float {
                     }
                 }
             }
+        }
 
+        impl Direct for $name {
             #[inline(always)]
             fn accumulate<S: Simd, const H: usize, const P: usize>(
                 s: S,

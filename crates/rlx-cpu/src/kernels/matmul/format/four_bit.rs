@@ -6,10 +6,8 @@ use bytemuck::{Pod, Zeroable};
 use rlx_ir::DType;
 use rlx_ir::quant::{BlockType, k_scales};
 
-use super::{
-    Format, Quantized, Sums, accumulate_quantized, decode_quantized, lanes, through_quantized, u16_at, u64_at,
-};
-use crate::kernels::matmul::{PANEL, PanelRow};
+use super::{Format, Quantized, lanes, u16_at, u64_at};
+use crate::kernels::matmul::PANEL;
 use crate::simd::{Simd, array_of};
 
 /// The words of 32 elements of k.
@@ -71,8 +69,6 @@ impl Format for Q4_0 {
         block.scale[column] = u16_at(source, 0);
         pack_halves(&source[2..18], column, &mut block.words);
     }
-
-    through_quantized!();
 }
 
 impl Quantized for Q4_0 {
@@ -121,8 +117,6 @@ impl Format for Q4_1 {
         block.minimum[column] = u16_at(source, 2);
         pack_halves(&source[4..20], column, &mut block.words);
     }
-
-    through_quantized!();
 }
 
 impl Quantized for Q4_1 {
@@ -185,8 +179,6 @@ impl Format for Q4K {
             }
         }
     }
-
-    through_quantized!();
 }
 
 impl Quantized for Q4K {
@@ -197,10 +189,12 @@ impl Quantized for Q4K {
     #[inline(always)]
     fn scales<S: Simd>(s: S, block: &BlockK, g: usize, half: usize) -> (S::F, S::F) {
         let group = &block.groups[g];
-        let of = |d: &[u16; PANEL], steps: &[u8; PANEL]| {
-            s.mul(s.load_f16(lanes(d, half)), s.to_f(s.load_u8(lanes(steps, half))))
-        };
-        (of(&block.scale, &group.scale), s.neg(of(&block.minimum, &group.minimum)))
+        let scale = s.to_f(s.load_u8(lanes(&group.scale, half)));
+        let minimum = s.to_f(s.load_u8(lanes(&group.minimum, half)));
+        (
+            s.mul(s.load_f16(lanes(&block.scale, half)), scale),
+            s.neg(s.mul(s.load_f16(lanes(&block.minimum, half)), minimum)),
+        )
     }
 
     #[inline(always)]

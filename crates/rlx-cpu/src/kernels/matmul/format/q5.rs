@@ -5,10 +5,8 @@ use rlx_ir::DType;
 use rlx_ir::quant::BlockType;
 
 use super::four_bit::{Nibbles, pack_halves};
-use super::{
-    Format, Quantized, Sums, accumulate_quantized, decode_quantized, lanes, through_quantized, u16_at,
-};
-use crate::kernels::matmul::{PANEL, PanelRow};
+use super::{Format, Quantized, lanes, u16_at};
+use crate::kernels::matmul::PANEL;
 use crate::simd::Simd;
 
 /// Fifth bits from the source's order (bit i is element i) to the order of the words: bit t of byte b is element
@@ -58,8 +56,6 @@ impl Format for Q5_0 {
         block.fifth[column] = fifth_bits(source, 2);
         pack_halves(&source[6..22], column, &mut block.words);
     }
-
-    through_quantized!();
 }
 
 impl Quantized for Q5_0 {
@@ -104,8 +100,6 @@ impl Format for Q5_1 {
         block.fifth[column] = fifth_bits(source, 4);
         pack_halves(&source[8..24], column, &mut block.words);
     }
-
-    through_quantized!();
 }
 
 impl Quantized for Q5_1 {

@@ -5,10 +5,8 @@ use rlx_ir::DType;
 use rlx_ir::quant::BlockType;
 
 use super::four_bit::{Nibbles, word};
-use super::{
-    Format, Quantized, Sums, accumulate_quantized, decode_quantized, lanes, through_quantized, u16_at,
-};
-use crate::kernels::matmul::{PANEL, PanelRow};
+use super::{Format, Quantized, lanes, u16_at};
+use crate::kernels::matmul::PANEL;
 use crate::simd::Simd;
 
 /// Weights of block type `q6_k`.
@@ -59,8 +57,6 @@ impl Format for Q6K {
             }
         }
     }
-
-    through_quantized!();
 }
 
 impl Quantized for Q6K {

@@ -4,10 +4,8 @@ use bytemuck::{Pod, Zeroable};
 use rlx_ir::DType;
 use rlx_ir::quant::BlockType;
 
-use super::{
-    Format, Quantized, Sums, accumulate_quantized, decode_quantized, lanes, through_quantized, u16_at, u64_at,
-};
-use crate::kernels::matmul::{PANEL, PanelRow};
+use super::{Format, Quantized, lanes, u16_at, u64_at};
+use crate::kernels::matmul::PANEL;
 use crate::simd::{Simd, array_of};
 
 /// Weights of block type `q8_0`.
@@ -37,8 +35,6 @@ impl Format for Q8_0 {
             block.quants[2 * i + 1][column] = (eight >> 32) as u32;
         }
     }
-
-    through_quantized!();
 }
 
 impl Quantized for Q8_0 {
