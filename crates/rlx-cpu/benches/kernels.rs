@@ -1,4 +1,4 @@
-//! Rates of matrix products and attention: `cargo bench -p rlx-cpu --bench kernels [-- THREADS [NAME]]`.
+//! Rates of matrix products, of row by row and elementwise kernels, and of attention: `cargo bench -p rlx-cpu --bench kernels [-- THREADS [NAME]]`.
 //!
 //! Prints for each case the best and the median time, GFLOP/s and GB/s of weights.
 
@@ -6,7 +6,8 @@ use std::num::NonZeroUsize;
 use std::time::Instant;
 
 use half::f16;
-use rlx_cpu::kernels::Cpu;
+use rlx_cpu::kernels::elementwise::{self, Binary, Unary};
+use rlx_cpu::kernels::{Cpu, memory, norm, reduce};
 use rlx_cpu::kernels::attention::{Heads, Mask, Pages, Tokens, paged, ragged};
 use rlx_cpu::kernels::matmul::{Arrangement, Epilogue, PackedBuf, PackedShape, Rows, packed, quantized};
 use rlx_cpu::pool::Pool;
@@ -65,15 +66,10 @@ fn weight(dtype: DType, rows: usize, depth: usize) -> Result<PackedBuf, Failure>
     Ok(packed)
 }
 
-fn main() -> Result<(), Failure> {
-    let args: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
-    let threads = args.first().and_then(|a| a.parse().ok()).and_then(NonZeroUsize::new);
-    let only = args.get(1).cloned().unwrap_or_default();
-    let pool = Pool::new(threads)?;
-    let cpu = Cpu { pool: &pool, level: SimdLevel::best() };
-    println!("{} threads, {}", pool.threads(), cpu.level.name());
+/// Shapes of models, then every block type on one shape.
+fn matmuls(cpu: Cpu<'_>, only: &str) -> Result<(), Failure> {
     let block = DType::Block;
-    for (dtype, n, k, sizes) in [
+    let mut cases = vec![
         (DType::F32, 1536, 384, &[1, 8, 128, 512][..]),
         (DType::F16, 1536, 384, &[1, 128]),
         (block(BlockType::Q8_0), 1536, 384, &[1, 2, 4, 8, 128, 512]),
@@ -83,8 +79,12 @@ fn main() -> Result<(), Failure> {
         (block(BlockType::Q4_K), 16384, 1024, &[1, 128]),
         (block(BlockType::Q6_K), 16384, 1024, &[1, 128]),
         (block(BlockType::Q5_0), 16384, 1024, &[1]),
-    ] {
-        if !format!("matmul {dtype}").contains(&only) {
+    ];
+    let activations = [BlockType::Q8_1, BlockType::Q8_K, BlockType::Q8_F32];
+    let schemes = BlockType::ALL.into_iter().filter(|b| !activations.contains(b)).map(block);
+    cases.extend([DType::F16, DType::BF16].into_iter().chain(schemes).map(|d| (d, 4096, 1536, &[1, 128][..])));
+    for (dtype, n, k, sizes) in cases {
+        if !format!("matmul {dtype}").contains(only) {
             continue;
         }
         let w = weight(dtype, n, k)?;
@@ -104,6 +104,62 @@ fn main() -> Result<(), Failure> {
             }
         }
     }
+    Ok(())
+}
+
+/// What is done row by row or element by element: the rate is of bytes read and written.
+fn rows(cpu: Cpu<'_>, only: &str) -> Result<(), Failure> {
+    let mut case = |name: &str, elems: usize, bytes: usize, f: &mut dyn FnMut() -> rlx_cpu::Result<()>| {
+        if name.contains(only) {
+            report(name, time(f)?, elems as f64, bytes as f64);
+        }
+        Ok::<(), Failure>(())
+    };
+    for (rows, cols) in [(1, 576), (128, 384), (1024, 384)] {
+        let n = rows * cols;
+        let (x, w, mut y, mut sum) = (numbers(n), numbers(cols), vec![0f32; n], vec![0f32; n]);
+        let label = |op: &str| format!("{op} [{rows}x{cols}]");
+        case(&label("rms_norm"), n, 8 * n, &mut || {
+            norm::rms_norm(cpu, cols, 1e-5, (Some(&w), 0.0), &x, None, &mut y)
+        })?;
+        case(&label("add_layer_norm"), n, 16 * n, &mut || {
+            let add = norm::AddFirst { residual: &x, sum: &mut sum };
+            norm::layer_norm(cpu, cols, 1e-5, (Some(&w), Some(&w)), &x, Some(add), &mut y)
+        })?;
+        case(&label("softmax"), n, 8 * n, &mut || norm::softmax(cpu, cols, 1.0, &x, &mut y))?;
+        for op in [Unary::Gelu, Unary::Silu, Unary::Exp] {
+            case(&label(&format!("{op:?}")), n, 8 * n, &mut || elementwise::unary(cpu, op, &x, &mut y))?;
+        }
+        case(&label("Add"), n, 12 * n, &mut || elementwise::binary(cpu, Binary::Add, &x, &x, &mut y))?;
+        let half: Vec<f16> = x.iter().map(|&x| f16::from_f32(x)).collect();
+        let mut half_out = half.clone();
+        case(&label("Gelu f16"), n, 4 * n, &mut || elementwise::unary(cpu, Unary::Gelu, &half, &mut half_out))?;
+        case(&label("cast f32 to f16"), n, 6 * n, &mut || elementwise::cast(cpu, &x, &mut half_out))?;
+        case(&label("reduce_sum"), n, 4 * n, &mut || {
+            reduce::reduce(cpu, reduce::Reduction::Sum, [rows, cols, 1], &x, &mut y[..rows])
+        })?;
+        let mut blocks = vec![0; n / 32 * 36];
+        case(&label("quantize"), n, 5 * n, &mut || {
+            memory::quantize(cpu, BlockType::Q8_F32, cols, &x, &mut blocks)
+        })?;
+        let mut blocks = vec![0; n / 32 * 34];
+        BlockType::Q8_0.encode(&x, None, &mut blocks)?;
+        case(&label("dequantize q8_0"), n, 5 * n, &mut || {
+            memory::dequantize(cpu, BlockType::Q8_0, cols, &blocks, &mut y)
+        })?;
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Failure> {
+    let args: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    let threads = args.first().and_then(|a| a.parse().ok()).and_then(NonZeroUsize::new);
+    let only = args.get(1).cloned().unwrap_or_default();
+    let pool = Pool::new(threads)?;
+    let cpu = Cpu { pool: &pool, level: SimdLevel::best() };
+    println!("{} threads, {}", pool.threads(), cpu.level.name());
+    matmuls(cpu, &only)?;
+    rows(cpu, &only)?;
     for (num_heads, num_kv_heads, head_dim, len, sequences, mask) in [
         (12, 12, 32, 128, 1, Mask::None),
         (12, 12, 32, 32, 16, Mask::None),

@@ -36,6 +36,15 @@ fn sum8(v: __m256) -> f32 {
     _mm_cvtss_f32(_mm_add_ss(v, _mm_movehdup_ps(v)))
 }
 
+/// The last three steps of the fixed tree with `max`, for lanes that are not NaN.
+#[inline]
+#[target_feature(enable = "avx")]
+fn max8(v: __m256) -> f32 {
+    let v = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
+    let v = _mm_max_ps(v, _mm_movehl_ps(v, v));
+    _mm_cvtss_f32(_mm_max_ss(v, _mm_movehdup_ps(v)))
+}
+
 /// Four products of an unsigned and a signed byte per lane. Products are widened to 16 bits and added in 32: the
 /// saturating byte instruction would lose exactness.
 #[inline]
@@ -405,6 +414,16 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
+    fn store_i8(self, v: Self::I, out: &mut [u8; LANES]) {
+        // SAFETY: see above.
+        unsafe {
+            // Packing works within halves of a register: the quarters are put in order after it.
+            let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(v[0], v[1]));
+            let bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words));
+            _mm_storeu_si128(out.as_mut_ptr().cast(), bytes);
+        }
+    }
+    #[inline(always)]
     fn load_f16(self, x: &[u16; LANES]) -> Self::F {
         // SAFETY: see above.
         unsafe {
@@ -426,6 +445,14 @@ impl Simd for Avx2 {
                 );
             }
         }
+    }
+    #[inline(always)]
+    fn fold_max(self, v: Self::F) -> f32 {
+        if self.any(self.is_nan(v)) {
+            return f32::NAN;
+        }
+        // SAFETY: see above.
+        unsafe { max8(_mm256_max_ps(v[0], v[1])) }
     }
     #[inline(always)]
     fn sum(self, v: Self::F) -> f32 {

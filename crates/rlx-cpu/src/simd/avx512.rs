@@ -41,6 +41,15 @@ fn sum8(v: __m256) -> f32 {
     _mm_cvtss_f32(_mm_add_ss(v, _mm_movehdup_ps(v)))
 }
 
+/// The last three steps of the fixed tree with `max`, for lanes that are not NaN.
+#[inline]
+#[target_feature(enable = "avx")]
+fn max8(v: __m256) -> f32 {
+    let v = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
+    let v = _mm_max_ps(v, _mm_movehl_ps(v, v));
+    _mm_cvtss_f32(_mm_max_ss(v, _mm_movehdup_ps(v)))
+}
+
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn transpose16(r: &mut [__m512; LANES]) {
@@ -317,6 +326,11 @@ impl Simd for Avx512 {
         unsafe { _mm512_cvtepi8_epi32(_mm_loadu_si128(x.as_ptr().cast())) }
     }
     #[inline(always)]
+    fn store_i8(self, v: Self::I, out: &mut [u8; LANES]) {
+        // SAFETY: see above.
+        unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(v)) }
+    }
+    #[inline(always)]
     fn load_f16(self, x: &[u16; LANES]) -> Self::F {
         // SAFETY: see above.
         unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(x.as_ptr().cast())) }
@@ -336,6 +350,14 @@ impl Simd for Avx512 {
         unsafe {
             _mm256_storeu_si256(out.as_mut_ptr().cast(), _mm512_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT }>(v));
         }
+    }
+    #[inline(always)]
+    fn fold_max(self, v: Self::F) -> f32 {
+        if self.any(self.is_nan(v)) {
+            return f32::NAN;
+        }
+        // SAFETY: see above.
+        unsafe { max8(_mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps::<1>(v))) }
     }
     #[inline(always)]
     fn sum(self, v: Self::F) -> f32 {

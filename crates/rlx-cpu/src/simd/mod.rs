@@ -116,6 +116,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn dot4(self, acc: Self::I, u: Self::I, x: Self::I) -> Self::I;
     /// Zero-extended bytes.
     fn load_u8(self, x: &[u8; LANES]) -> Self::I;
+    /// Lanes from -128 to 127 as signed bytes.
+    fn store_i8(self, v: Self::I, out: &mut [u8; LANES]);
     /// f16 bits to f32, exactly.
     fn load_f16(self, x: &[u16; LANES]) -> Self::F;
     /// f32 to f16 bits, to nearest, ties to even.

@@ -220,6 +220,10 @@ impl Simd for Portable {
         map(*x, u32::from)
     }
     #[inline(always)]
+    fn store_i8(self, v: I, out: &mut [u8; LANES]) {
+        *out = map(v, |v| v as u8);
+    }
+    #[inline(always)]
     fn load_f16(self, x: &[u16; LANES]) -> F {
         map(*x, |x| f16::from_bits(x).to_f32())
     }

@@ -13,36 +13,36 @@ pub fn tail(x: &[f32], pad: f32) -> [f32; LANES] {
 }
 
 macro_rules! reduction {
-    ($(#[$doc:meta])* $name:ident, $unit:expr, $op:ident, |$a:ident, $b:ident| $scalar:expr) => {
+    ($(#[$doc:meta])* $name:ident, $unit:expr, $op:ident, |$s:ident, $acc:ident| $fold:expr) => {
         $(#[$doc])*
         #[inline(always)]
-        pub fn $name<S: Simd>(s: S, x: &[f32]) -> f32 {
+        pub fn $name<S: Simd>($s: S, x: &[f32]) -> f32 {
             let (whole, rest) = x.as_chunks::<LANES>();
-            let mut acc = s.splat($unit);
+            let mut $acc = $s.splat($unit);
             for x in whole {
-                acc = s.$op(acc, s.load(x));
+                $acc = $s.$op($acc, $s.load(x));
             }
             if !rest.is_empty() {
-                acc = s.$op(acc, s.load(&tail(rest, $unit)));
+                $acc = $s.$op($acc, $s.load(&tail(rest, $unit)));
             }
-            s.fold(acc, |$a, $b| $scalar)
+            $fold
         }
     };
 }
 
 reduction! {
     /// The sum: 16 strided partial sums, then the fixed tree. 0 for an empty slice.
-    reduce_sum, 0.0, add, |a, b| a + b
+    reduce_sum, 0.0, add, |s, acc| s.sum(acc)
 }
 reduction! {
     /// The product, ordered as [`reduce_sum`]. 1 for an empty slice.
-    reduce_prod, 1.0, mul, |a, b| a * b
+    reduce_prod, 1.0, mul, |s, acc| s.fold(acc, |a, b| a * b)
 }
 reduction! {
     /// The largest value, NaN where any is NaN. Negative infinity for an empty slice.
-    reduce_max, f32::NEG_INFINITY, max, |a, b| if a > b || a.is_nan() { a } else { b }
+    reduce_max, f32::NEG_INFINITY, max, |s, acc| s.fold_max(acc)
 }
 reduction! {
     /// The smallest value, NaN where any is NaN. Infinity for an empty slice.
-    reduce_min, f32::INFINITY, min, |a, b| if a < b || a.is_nan() { a } else { b }
+    reduce_min, f32::INFINITY, min, |s, acc| s.fold(acc, |a, b| if a < b || a.is_nan() { a } else { b })
 }

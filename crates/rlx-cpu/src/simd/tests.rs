@@ -16,7 +16,11 @@ impl<G: OfVector> Kernel for Map<'_, G> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        map_into(s, self.x, self.out, |s, x| self.f.call(s, x));
+        for (x, out) in self.x.chunks(LANES).zip(self.out.chunks_mut(LANES)) {
+            let mut y = [0.0; LANES];
+            s.store(self.f.call(s, s.load(&tail(x, 0.0))), &mut y);
+            out.copy_from_slice(&y[..out.len()]);
+        }
     }
 }
 
@@ -250,6 +254,38 @@ fn reductions_keep_nan_and_their_units() {
             let mut x = vec![1.0; 34];
             x[at] = f32::NAN;
             assert!(level.dispatch(All(&x)).iter().all(|y| y.is_nan()), "{level:?} {at}");
+        }
+    }
+}
+
+struct Tables;
+
+impl Kernel for Tables {
+    type Output = ([u32; LANES], [u32; LANES]);
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> Self::Output {
+        let bytes: [u8; 16] = std::array::from_fn(|i| 200 + i as u8);
+        let words: [u32; 64] = std::array::from_fn(|i| 1 << 31 | i as u32);
+        let index: [u32; LANES] =
+            std::array::from_fn(|i| 0x0f00_0703 + 0x0001_0000 * (i as u32 % 16) + 64 * i as u32);
+        let index = s.load_i(&index);
+        let mut out = ([0; LANES], [0; LANES]);
+        s.store_i(s.lookup_bytes(&bytes, s.and_i(index, s.splat_i(0x0f0f_0f0f))), &mut out.0);
+        s.store_i(s.gather(&words, index), &mut out.1);
+        out
+    }
+}
+
+#[test]
+fn tables_are_looked_up_by_byte_and_by_lane() {
+    for level in SimdLevel::available() {
+        let (bytes, words) = level.dispatch(Tables);
+        for i in 0..LANES as u32 {
+            let index = 0x0f00_0703 + 0x0001_0000 * i + 64 * i;
+            let expected = (index & 0x0f0f_0f0f).to_le_bytes().map(|b| 200 + b);
+            assert_eq!(bytes[i as usize].to_le_bytes(), expected, "{level:?}");
+            assert_eq!(words[i as usize], 1 << 31 | index % 64, "{level:?}");
         }
     }
 }

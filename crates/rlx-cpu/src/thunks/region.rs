@@ -33,6 +33,13 @@ enum Instruction {
     Binary(Binary, usize, usize, usize),
 }
 
+impl Instruction {
+    fn result(self) -> usize {
+        let (Self::Unary(_, _, slot) | Self::Binary(_, _, _, slot)) = self;
+        slot
+    }
+}
+
 /// The body as instructions over slots: operands first, then constants, then results.
 #[derive(Clone, Debug)]
 struct Program {
@@ -95,7 +102,10 @@ fn compile(body: &Graph) -> Option<Program> {
     if !body.values().iter().all(fits) {
         return None;
     }
-    Some(Program { operands, constants, instructions, result: slots[output.index()]? })
+    // The result is written where it belongs, so an op must make it, and nothing after it matters.
+    let result = slots[output.index()]?;
+    instructions.retain(|i| i.result() <= result);
+    (result >= operands + constants.len()).then_some(Program { operands, constants, instructions, result })
 }
 
 fn supports(facts: &OpFacts<'_>) -> Support {
@@ -114,34 +124,39 @@ fn build(facts: &OpFacts<'_>) -> Result<Box<dyn Thunk>> {
 }
 
 impl Program {
-    /// Fills one tile of the result, whose first element is number `start`.
+    /// Fills one tile of the result of `whole` elements, whose first element is number `start`.
     fn tile(
         &self,
         cpu: Cpu<'_>,
         inputs: &[&[f32]],
-        start: usize,
+        (start, whole): (usize, usize),
         slots: &mut [Vec<f32>],
         out: &mut [f32],
     ) -> Result<()> {
-        for (input, slot) in inputs.iter().zip(slots.iter_mut()) {
-            slot.resize(out.len(), 0.0);
-            repeat_into(input, start, slot);
-        }
-        for instruction in &self.instructions {
-            match *instruction {
-                Instruction::Unary(function, a, result) => {
-                    let (before, after) = slots.split_at_mut(result);
-                    after[0].resize(out.len(), 0.0);
-                    unary(cpu, function, &before[a], &mut after[0])?;
-                }
-                Instruction::Binary(function, a, b, result) => {
-                    let (before, after) = slots.split_at_mut(result);
-                    after[0].resize(out.len(), 0.0);
-                    binary(cpu, function, &before[a], &before[b], &mut after[0])?;
-                }
+        let count = out.len();
+        // An input of the result's size is read where it is.
+        let in_place = |i: usize| inputs.get(i).is_some_and(|x| x.len() == whole);
+        for (i, (input, slot)) in inputs.iter().zip(slots.iter_mut()).enumerate() {
+            if !in_place(i) {
+                slot.resize(count, 0.0);
+                repeat_into(input, start, slot);
             }
         }
-        out.copy_from_slice(&slots[self.result]);
+        for instruction in &self.instructions {
+            let result = instruction.result();
+            let (before, after) = slots.split_at_mut(result);
+            let value = |i: usize| if in_place(i) { &inputs[i][start..][..count] } else { &before[i][..] };
+            let out = if result == self.result {
+                &mut *out
+            } else {
+                after[0].resize(count, 0.0);
+                &mut after[0][..]
+            };
+            match *instruction {
+                Instruction::Unary(function, a, _) => unary(cpu, function, value(a), out)?,
+                Instruction::Binary(function, a, b, _) => binary(cpu, function, value(a), value(b), out)?,
+            }
+        }
         Ok(())
     }
 }
@@ -168,13 +183,13 @@ impl Thunk for Program {
         let out = call.write::<f32>(0)?;
         let mut inputs = (0..self.operands).map(|i| call.read::<f32>(i)).collect::<Result<Vec<_>>>()?;
         inputs.extend(self.constants.iter().map(Vec::as_slice));
-        let cpu = call.cpu;
+        let (cpu, whole) = (call.cpu, out.len());
         let failed = std::sync::Mutex::new(None);
         chunks(cpu.pool, out, TILE * TASK_TILES, |task, out| {
             let mut slots = vec![Vec::new(); inputs.len() + self.instructions.len()];
             for (i, tile) in out.chunks_mut(TILE).enumerate() {
                 let start = (task * TASK_TILES + i) * TILE;
-                if let Err(e) = self.tile(cpu, &inputs, start, &mut slots, tile) {
+                if let Err(e) = self.tile(cpu, &inputs, (start, whole), &mut slots, tile) {
                     *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(e);
                 }
             }

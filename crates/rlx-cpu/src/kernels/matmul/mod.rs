@@ -20,7 +20,7 @@ mod quantized;
 mod tests;
 mod tile;
 
-pub(crate) use epilogue::{load_part, store_part, to_f32};
+pub(crate) use epilogue::{load_part, store_part};
 pub(crate) use gemm::Multiply;
 pub(crate) use tile::Start;
 

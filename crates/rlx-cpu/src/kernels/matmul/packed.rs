@@ -88,7 +88,7 @@ impl PackedShape {
         self.columns().div_ceil(PANEL) * self.panels_per_unit()
     }
 
-    /// Bytes of one panel: a multiple of 64 for every block type.
+    /// Bytes of one panel: a multiple of 32 for every block type.
     pub fn panel_bytes(&self) -> usize {
         self.panel_bytes
     }

@@ -191,7 +191,7 @@ fn packed_size_is_about_the_source_size() {
     for dtype in dtypes() {
         let shape = PackedShape::new(dtype, 64, 512, Arrangement::Plain).unwrap();
         let source = 64 * dtype.row_bytes(512).unwrap();
-        assert!(shape.bytes() >= source && shape.bytes() * 100 <= source * 103, "{dtype}");
+        assert!(shape.bytes() >= source && shape.bytes() * 100 <= source * 104, "{dtype}");
     }
 }
 

@@ -116,16 +116,12 @@ impl<T: Element> Kernel for EncodeQ8F32<'_, T> {
             let d = largest / 127.0;
             let inverse = s.splat(if d > 0.0 { 1.0 / d } else { 0.0 });
             out[q8_f32::SCALE..][..4].copy_from_slice(&d.to_le_bytes());
-            for (x, out) in x.into_iter().zip(out[q8_f32::QUANTS..].chunks_mut(LANES)) {
-                let q = s.mul(x, inverse);
+            for (i, out) in out[q8_f32::QUANTS..].as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+                let q = s.mul(x[i], inverse);
                 // Only a zero with an infinite inverse gives NaN.
                 let q = s.select(s.is_nan(q), s.zero(), q);
-                let q = s.round_i(s.max(s.min(q, s.splat(127.0)), s.splat(-127.0)));
-                let mut words = [0u32; LANES];
-                s.store_i(q, &mut words);
-                for (o, w) in out.iter_mut().zip(words) {
-                    *o = w as u8;
-                }
+                let q = s.max(s.min(q, s.splat(127.0)), s.splat(-127.0));
+                s.store_i8(s.round_i(q), out);
             }
         }
     }

@@ -9,6 +9,7 @@
 //! 16 or 32 elements. From that [`unpack`] makes [`Codes`], which the kernels for all formats share. The formats that are met
 //! most also implement [`Direct`], with which products of few rows decode in registers.
 
+mod codebook;
 mod float;
 mod four_bit;
 mod q2_k;
@@ -18,7 +19,9 @@ mod q5_k;
 mod q6_k;
 mod q8_0;
 mod table;
+mod ternary;
 
+pub use codebook::{Iq4Nl, Iq4Xs, Mxfp4, Nvfp4};
 pub use float::{Bf16, F16, F32};
 pub use four_bit::{Q4_0, Q4_1, Q4K};
 pub use q2_k::Q2K;
@@ -28,6 +31,7 @@ pub use q5_k::Q5K;
 pub use q6_k::Q6K;
 pub use q8_0::Q8_0;
 pub(crate) use table::{block_arms, with_block, with_direct, with_float, with_format};
+pub use ternary::{Q1, Tq1, Tq2};
 
 use bytemuck::{Pod, Zeroable};
 use rlx_ir::DType;
@@ -169,6 +173,13 @@ pub fn decode<S: Simd>(s: S, codes: &[Codes], meaning: Meaning, out: &mut [Panel
             }
         }
     }
+}
+
+/// Bit b of a lane (the others 0) as byte b: 0 or 1.
+#[inline(always)]
+fn spread_bits<S: Simd>(s: S, four: S::I) -> S::I {
+    // Copies 7 bits apart do not overlap, and bit b of copy b is the first of byte b.
+    s.and_i(s.mul_i(four, s.splat_i(0x0020_4081)), s.splat_i(0x0101_0101))
 }
 
 /// The four quants of a word as floats, less the offset.

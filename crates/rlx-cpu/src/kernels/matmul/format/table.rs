@@ -55,6 +55,13 @@ macro_rules! with_block {
             Q4_K = Q4K
             Q5_K = Q5K
             Q6_K = Q6K
+            IQ4_NL = Iq4Nl
+            IQ4_XS = Iq4Xs
+            TQ1_0 = Tq1
+            TQ2_0 = Tq2
+            MXFP4 = Mxfp4
+            NVFP4 = Nvfp4
+            Q1_0 = Q1
         )
     };
 }
