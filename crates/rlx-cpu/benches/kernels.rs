@@ -6,10 +6,10 @@ use std::num::NonZeroUsize;
 use std::time::Instant;
 
 use half::f16;
-use rlx_cpu::kernels::elementwise::{self, Binary, Unary};
-use rlx_cpu::kernels::{Cpu, memory, norm, reduce};
 use rlx_cpu::kernels::attention::{Heads, Mask, Pages, Tokens, paged, ragged};
+use rlx_cpu::kernels::elementwise::{self, Binary, Unary};
 use rlx_cpu::kernels::matmul::{Arrangement, Epilogue, PackedBuf, PackedShape, Rows, packed, quantized};
+use rlx_cpu::kernels::{Cpu, memory, norm, reduce};
 use rlx_cpu::pool::Pool;
 use rlx_cpu::simd::SimdLevel;
 use rlx_ir::DType;
@@ -82,7 +82,8 @@ fn matmuls(cpu: Cpu<'_>, only: &str) -> Result<(), Failure> {
     ];
     let activations = [BlockType::Q8_1, BlockType::Q8_K, BlockType::Q8_F32];
     let schemes = BlockType::ALL.into_iter().filter(|b| !activations.contains(b)).map(block);
-    cases.extend([DType::F16, DType::BF16].into_iter().chain(schemes).map(|d| (d, 4096, 1536, &[1, 128][..])));
+    cases
+        .extend([DType::F16, DType::BF16].into_iter().chain(schemes).map(|d| (d, 4096, 1536, &[1, 128][..])));
     for (dtype, n, k, sizes) in cases {
         if !format!("matmul {dtype}").contains(only) {
             continue;
@@ -109,7 +110,7 @@ fn matmuls(cpu: Cpu<'_>, only: &str) -> Result<(), Failure> {
 
 /// What is done row by row or element by element: the rate is of bytes read and written.
 fn rows(cpu: Cpu<'_>, only: &str) -> Result<(), Failure> {
-    let mut case = |name: &str, elems: usize, bytes: usize, f: &mut dyn FnMut() -> rlx_cpu::Result<()>| {
+    let case = |name: &str, elems: usize, bytes: usize, f: &mut dyn FnMut() -> rlx_cpu::Result<()>| {
         if name.contains(only) {
             report(name, time(f)?, elems as f64, bytes as f64);
         }
@@ -133,7 +134,9 @@ fn rows(cpu: Cpu<'_>, only: &str) -> Result<(), Failure> {
         case(&label("Add"), n, 12 * n, &mut || elementwise::binary(cpu, Binary::Add, &x, &x, &mut y))?;
         let half: Vec<f16> = x.iter().map(|&x| f16::from_f32(x)).collect();
         let mut half_out = half.clone();
-        case(&label("Gelu f16"), n, 4 * n, &mut || elementwise::unary(cpu, Unary::Gelu, &half, &mut half_out))?;
+        case(&label("Gelu f16"), n, 4 * n, &mut || {
+            elementwise::unary(cpu, Unary::Gelu, &half, &mut half_out)
+        })?;
         case(&label("cast f32 to f16"), n, 6 * n, &mut || elementwise::cast(cpu, &x, &mut half_out))?;
         case(&label("reduce_sum"), n, 4 * n, &mut || {
             reduce::reduce(cpu, reduce::Reduction::Sum, [rows, cols, 1], &x, &mut y[..rows])

@@ -55,6 +55,13 @@ macro_rules! with_block {
             Q4_K = Q4K
             Q5_K = Q5K
             Q6_K = Q6K
+            IQ1_S = Iq1S
+            IQ1_M = Iq1M
+            IQ2_XXS = Iq2Xxs
+            IQ2_XS = Iq2Xs
+            IQ2_S = Iq2S
+            IQ3_XXS = Iq3Xxs
+            IQ3_S = Iq3S
             IQ4_NL = Iq4Nl
             IQ4_XS = Iq4Xs
             TQ1_0 = Tq1
