@@ -37,6 +37,8 @@ pub(crate) fn multiply<S: Simd, const A: usize>(
     }
 }
 
+// As a guard the constant would not keep its arm out of the program.
+#[allow(clippy::collapsible_match)]
 #[inline(always)]
 fn by_height<S: Simd, const A: usize>(
     s: S,
@@ -49,7 +51,7 @@ fn by_height<S: Simd, const A: usize>(
     macro_rules! heights {
         ($($h:literal)*) => {
             match sums.len() {
-                // The constant keeps heights out of the program that a level never has.
+                // Heights that a level never has are not even compiled.
                 $($h => if const { $h <= S::TILE_ROWS } { rows::<S, A, $h>(s, x, from, panel, sums, start) },)*
                 _ => {}
             }
