@@ -285,7 +285,7 @@ fn tables_are_looked_up_by_byte_and_by_lane() {
             let index = 0x0f00_0703 + 0x0001_0000 * i + 64 * i;
             let expected = (index & 0x0f0f_0f0f).to_le_bytes().map(|b| 200 + b);
             assert_eq!(bytes[i as usize].to_le_bytes(), expected, "{level:?}");
-            assert_eq!(words[i as usize], 1 << 31 | index % 64, "{level:?}");
+            assert_eq!(words[i as usize], (1 << 31) | (index % 64), "{level:?}");
         }
     }
 }
