@@ -95,6 +95,18 @@ fn devices_are_listed_with_what_is_missing() {
 }
 
 #[test]
+fn a_variable_that_is_no_setting_is_pointed_out() {
+    let run = finish(command().args(["settings"]).env("RLX_THREAD", "3"));
+    assert!(run.stderr.contains("RLX_THREAD is set"), "{}", run.stderr);
+    run.ok();
+}
+
+#[test]
+fn more_threads_than_can_be_are_refused() {
+    rlx(["devices", "--threads", "100000"]).failed(2, &["100000 CPU threads", "1024"]);
+}
+
+#[test]
 fn settings_say_where_their_values_come_from() {
     let args = ["settings", "--strategy", "thunks", "--format", "json"];
     let rows = finish(command().args(args).env("RLX_THREADS", "3")).ok().json();

@@ -37,9 +37,12 @@ pub struct Writer {
 impl Writer {
     /// Plans a file at `path`. The alignment is the metadata's `general.alignment`, or 32 bytes. Nothing is written yet.
     ///
-    /// Errors: `InvalidArgument` where the alignment is no power of two up to 1 MiB or a key is empty.
+    /// A link is followed: the file that it points to is replaced.
+    ///
+    /// Errors: `InvalidArgument` where the path is something else than a file (a folder, a device), the alignment is no
+    /// power of two up to 1 MiB or a key is empty.
     pub fn new(path: impl Into<PathBuf>, metadata: MetadataBuilder) -> Result<Self> {
-        let path = path.into();
+        let path = target_of(path.into())?;
         if metadata.keys().any(str::is_empty) {
             bail!(InvalidArgument, "{}: a metadata key is empty", path.display());
         }
@@ -148,6 +151,17 @@ impl Writer {
 fn padding(bytes: u64, alignment: u64) -> usize {
     // Below the alignment, which is bounded.
     (bytes.wrapping_neg() % alignment) as usize
+}
+
+/// The file that would be replaced at `path`, or `path` itself where there is none.
+fn target_of(path: PathBuf) -> Result<PathBuf> {
+    match path.metadata() {
+        Ok(found) if found.is_file() => Ok(path.canonicalize().unwrap_or(path)),
+        Ok(_) => {
+            bail!(InvalidArgument, "{}: it is there, and is no file that could be replaced", path.display())
+        }
+        Err(_) => Ok(path),
+    }
 }
 
 /// A new file with a name of its own in the folder of `path`.

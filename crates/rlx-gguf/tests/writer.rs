@@ -148,6 +148,24 @@ fn an_unfinished_file_leaves_nothing_and_keeps_the_old_one() {
 }
 
 #[test]
+fn only_files_are_replaced_and_links_are_followed() {
+    let folder = Folder::new();
+    let writer = Writer::new(folder.path("."), MetadataBuilder::new());
+    message(writer.map(|_| ()), "no file that could be replaced");
+    #[cfg(unix)]
+    {
+        std::fs::write(folder.path("real.gguf"), "old").unwrap();
+        std::os::unix::fs::symlink(folder.path("real.gguf"), folder.path("m.gguf")).unwrap();
+        let mut data = two(&folder);
+        data.tensor("a", |sink| sink.write(&[0; 8])).unwrap();
+        data.tensor("b", |sink| sink.write(&[0; 8])).unwrap();
+        data.finish().unwrap();
+        assert!(std::fs::symlink_metadata(folder.path("m.gguf")).unwrap().is_symlink());
+        Gguf::open(folder.path("real.gguf")).unwrap();
+    }
+}
+
+#[test]
 fn a_plan_that_no_file_can_hold_is_refused() {
     let folder = Folder::new();
     let mut plan = Writer::new(folder.path("m.gguf"), MetadataBuilder::new()).unwrap();

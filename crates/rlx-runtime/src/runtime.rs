@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rlx_ir::env::Settings;
+use rlx_ir::env::{SETTINGS, Settings};
 
 use crate::backend::Backend;
 use crate::error::{Error, Result};
@@ -67,4 +67,11 @@ impl std::fmt::Debug for Runtime {
 /// `InvalidArgument` naming the variable whose value does not fit.
 pub fn settings_from_env() -> Result<Settings> {
     Ok(Settings::from_lookup(|name| std::env::var(name).ok().filter(|v| !v.is_empty()))?)
+}
+
+/// Variables of the environment that have the prefix of settings, but are none: most likely misspelt.
+pub fn unknown_settings() -> Vec<String> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let known = |name: &str| SETTINGS.iter().any(|s| s.name == name);
+    names.filter(|name| name.starts_with("RLX_") && !known(name)).collect()
 }

@@ -46,6 +46,9 @@ pub enum Command {
 /// Runs a command.
 pub fn run(command: &Command, global: &Global) -> Result<()> {
     log::start(global)?;
+    for name in rlx::runtime::unknown_settings() {
+        tracing::warn!("{name} is set, but no setting has that name: `rlx settings` lists them");
+    }
     match command {
         Command::Embed(c) => c.run(global),
         Command::Generate(c) => c.run(global),

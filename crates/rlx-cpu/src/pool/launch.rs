@@ -17,6 +17,9 @@ use crate::error::{Error, Result};
 /// Rounds of the spin loop before a worker parks: some 20 microseconds.
 const SPINS: u32 = 1000;
 
+/// The most threads of a pool.
+pub const MAX_THREADS: usize = 1024;
+
 /// Bit of the state that says that workers may join; the bits below count the workers that are in, the bits above
 /// count runs.
 const OPEN: u64 = 1 << 16;
@@ -64,10 +67,16 @@ impl Pool {
     /// A pool of `threads` threads, the caller counted; by default as many as the process may use (on Linux, the
     /// quota of its control group counts).
     ///
-    /// Errors: `Io` where the system refuses a thread.
+    /// Errors: `InvalidArgument` for more than [`MAX_THREADS`]; `Io` where the system refuses a thread.
     pub fn new(threads: Option<NonZeroUsize>) -> Result<Self> {
+        if let Some(asked) = threads.filter(|n| n.get() > MAX_THREADS) {
+            rlx_ir::bail!(
+                InvalidArgument,
+                "{asked} CPU threads were asked for; at most {MAX_THREADS} can be"
+            );
+        }
         let threads = threads.or_else(|| std::thread::available_parallelism().ok());
-        let workers = threads.map_or(0, |n| n.get() - 1).min(INSIDE as usize);
+        let workers = threads.map_or(0, |n| n.get().min(MAX_THREADS) - 1);
         let shared = Arc::new(Shared {
             state: AtomicU64::new(0),
             task: UnsafeCell::new(None),

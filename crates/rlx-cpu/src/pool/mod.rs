@@ -10,7 +10,7 @@
 
 mod launch;
 
-pub use launch::{Pool, TileMut, chunks, chunks_pair, tiles};
+pub use launch::{MAX_THREADS, Pool, TileMut, chunks, chunks_pair, tiles};
 
 /// Splits `total` items into at most `parts` runs of equal length, a multiple of `quantum` but for the last:
 /// (items per part, number of parts).
@@ -46,6 +46,12 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn more_threads_than_a_pool_takes_are_refused() {
+        let e = Pool::new(NonZeroUsize::new(MAX_THREADS + 1)).unwrap_err();
+        assert_eq!(e.kind(), rlx_ir::ErrorKind::InvalidArgument);
     }
 
     #[test]
