@@ -5,7 +5,7 @@ mod common;
 
 use common::{Folder, Raw, small};
 use proptest::prelude::*;
-use rlx_gguf::{Error, Gguf};
+use rlx_gguf::{Error, GgmlType, Gguf};
 use rlx_ir::ErrorKind;
 
 fn refused(bytes: Vec<u8>) -> Error {
@@ -122,6 +122,20 @@ fn offsets_are_aligned_and_inside_the_file() {
     invalid(with(&[1 << 40, 1 << 40, 0], 0, 0), &["`blk.3.w`", "overflows"]);
     invalid(with(&[33], 8, 0), &["`blk.3.w`", "Q8_0"]);
     invalid(with(&[1, 1, 1, 1, 1], 0, 0), &["`blk.3.w`", "5 axes"]);
+}
+
+#[test]
+fn rows_that_are_no_multiple_of_the_block_are_refused_by_name() {
+    for t in GgmlType::all().iter().filter(|t| t.block_elems() > 1) {
+        for row in [1, t.block_elems() - 1, t.block_elems() + 1] {
+            let mut raw = Raw::new(3, 1, 0);
+            let file = raw.tensor("blk.3.w", &[row as u64, 2], t.id(), 0).data(32, &[0; 1024]);
+            invalid(file, &["<buffer>", "`blk.3.w`", t.name(), &row.to_string(), "no multiple"]);
+        }
+        let mut raw = Raw::new(3, 1, 0);
+        let file = raw.tensor("blk.3.w", &[t.block_elems() as u64, 2], t.id(), 0).data(32, &[0; 1024]);
+        assert_eq!(Gguf::parse(file).unwrap().tensors()[0].bytes().len(), 2 * t.block_bytes());
+    }
 }
 
 #[test]

@@ -63,7 +63,8 @@ pub fn encode_row(dtype: DType, row: &[f32], importance: Option<&[f32]>, out: &m
     Ok(())
 }
 
-/// Converts one row between float or block dtypes; `scratch` is reused between rows.
+/// Converts one row between float or block dtypes while a model loads: blocks are made as
+/// [`BlockType::encode_for_load`](crate::quant::BlockType::encode_for_load) says. `scratch` is reused between rows.
 ///
 /// # Errors
 /// `InvalidArgument` where a dtype is neither, or the sizes do not fit.
@@ -77,5 +78,8 @@ pub fn convert_row(
 ) -> Result<()> {
     scratch.resize(elems, 0.0);
     decode_row(from, bytes, scratch)?;
-    encode_row(to, scratch, None, out)
+    match to {
+        DType::Block(block) => block.encode_for_load(scratch, out),
+        _ => encode_row(to, scratch, None, out),
+    }
 }

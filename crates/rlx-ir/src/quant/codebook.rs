@@ -38,10 +38,9 @@ pub(super) fn quants(x: &[f32; COUNT], d: f32) -> [u8; COUNT] {
 /// The weighted squared error of `x` with the best quants for the scale `d`.
 pub(super) fn error(x: &[f32; COUNT], weights: &[f32; COUNT], d: f32) -> f32 {
     let values = nearest(x, search::inverse(d));
-    x.iter().zip(weights).zip(values).fold(0f32, |sum, ((&v, &w), value)| {
-        let off = d * value - v;
-        sum + w * off * off
-    })
+    let off: [f32; COUNT] = std::array::from_fn(|i| d * values[i] - x[i]);
+    let [sum] = search::sums(&off, weights, |off, w| [w * off * off]);
+    sum
 }
 
 /// The scale with which the values are nearest to `x`; 0 where all are 0.
@@ -52,33 +51,24 @@ pub(super) fn scale(x: &[f32; COUNT], weights: &[f32; COUNT]) -> f32 {
     if search::inverse(peak) == 0.0 {
         return peak / low;
     }
-    // How much the fit to the values that `inverse_scale` selects lowers the error, and its scale.
     let fit = |inverse_scale: f32| {
-        let (mut xq, mut qq) = (0f32, 0f32);
-        for ((&v, &w), q) in x.iter().zip(weights).zip(nearest(x, inverse_scale)) {
-            xq += w * v * q;
-            qq += w * q * q;
-        }
+        let values = nearest(x, inverse_scale);
+        let weighted: [f32; COUNT] = std::array::from_fn(|i| weights[i] * values[i]);
+        let [xq] = search::sums(x, &weighted, |v, wq| [wq * v]);
+        let [qq] = search::sums(&values, &weighted, |q, wq| [wq * q]);
+        // The fit lowers the error by xq^2 / qq.
         let scale = xq * search::inverse(qq);
         (xq * scale, scale)
     };
     let mut best = (f32::NEG_INFINITY, peak / low);
-    for step in -12..=12 {
-        let shift = (2 * step) as f32;
+    for i in 0..24 {
+        let factor = 0.75 + 0.5 * i as f32 / 23.0;
         for end in [low, high] {
-            let found = fit((end + shift) / peak);
+            let found = fit(factor * end / peak);
             if found.0 > best.0 {
                 best = found;
             }
         }
     }
-    // From the best of the fan, alternate selecting and fitting while that helps.
-    for _ in 0..4 {
-        let found = fit(search::inverse(best.1));
-        if found.0.is_nan() || found.0 <= best.0 {
-            break;
-        }
-        best = found;
-    }
-    best.1
+    search::improve(best, fit)
 }

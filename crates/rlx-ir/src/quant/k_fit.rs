@@ -3,7 +3,8 @@
 
 use half::f16;
 
-use super::search::{self, Minimum};
+use super::affine::{Minimum, affine, affine_error};
+use super::search;
 
 /// Scales and minimums of one block, and the f16 steps that they count in.
 pub(super) struct Fit<const N: usize> {
@@ -17,9 +18,8 @@ impl<const N: usize> Fit<N> {
     /// The fit with quants in `0..=high` and scales and minimums in `0..=steps`.
     pub(super) fn search(x: &[f32; 256], weights: &[f32; 256], high: i32, steps: i32) -> Self {
         let part = |j: usize| 256 / N * j..256 / N * (j + 1);
-        let fits: [(f32, f32); N] = std::array::from_fn(|j| {
-            search::affine(&x[part(j)], &weights[part(j)], high, Minimum::NotPositive)
-        });
+        let fits: [(f32, f32); N] =
+            std::array::from_fn(|j| affine(&x[part(j)], &weights[part(j)], high, Minimum::NotPositive));
         let totals: [f32; N] = std::array::from_fn(|j| weights[part(j)].iter().sum());
         let stored = |step: f32| f16::from_f32(step).to_f32();
         let d = stored(search::positive(&fits.map(|(d, _)| d), &totals, steps));
@@ -27,7 +27,7 @@ impl<const N: usize> Fit<N> {
         let pairs: [(u8, u8); N] = std::array::from_fn(|j| {
             let error = |scale: i32, minimum: i32| {
                 let (scale, minimum) = (d * scale as f32, dmin * minimum as f32);
-                search::affine_error(&x[part(j)], &weights[part(j)], high, scale, -minimum)
+                affine_error(&x[part(j)], &weights[part(j)], high, scale, -minimum)
             };
             let round = |v: f32, step: f32| search::nearest(v * search::inverse(step), 0, steps);
             let (scale, minimum) = (round(fits[j].0, d), round(-fits[j].1, dmin));

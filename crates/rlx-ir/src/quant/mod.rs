@@ -11,6 +11,7 @@
 
 use crate::{DType, Error, ErrorKind, Result, bail};
 
+mod affine;
 mod bits;
 mod codebook;
 pub mod e2m1;
@@ -132,6 +133,18 @@ impl BlockType {
         Self::ALL.into_iter().find(|t| t.name() == name)
     }
 
+    /// Whether [`encode`](Self::encode) weighs errors by importances. As in ggml, the types of 8 bits, of one bit, of
+    /// ternary digits and of 4-bit floats do not.
+    pub const fn uses_importance(self) -> bool {
+        use BlockType::{MXFP4, NVFP4, Q1_0, Q8_0, Q8_1, Q8_F32, Q8_K, TQ1_0, TQ2_0};
+        !matches!(self, Q8_0 | Q8_1 | Q8_K | Q8_F32 | Q1_0 | TQ1_0 | TQ2_0 | MXFP4 | NVFP4)
+    }
+
+    /// Whether this is a format of quantised activations, not of weights in files.
+    pub const fn is_activation(self) -> bool {
+        matches!(self, Self::Q8_1 | Self::Q8_K | Self::Q8_F32)
+    }
+
     /// Decodes a run of whole blocks, exactly.
     ///
     /// Shapes: `blocks` holds n blocks ([`block_bytes`](Self::block_bytes) each), `out` n times
@@ -155,9 +168,9 @@ impl BlockType {
 
     /// Encodes one row.
     ///
-    /// Minimises the sum of `importance[i] * sqrt(m + x[i]^2) * (x[i] - decoded[i])^2` per block, where `m` is the mean
-    /// square of the row and an absent `importance` counts as ones. Formats of 8 bits use the largest magnitude and no
-    /// weights; `q1_0`, `tq1_0`, `tq2_0`, `mxfp4` and `nvfp4` minimise the plain squared error.
+    /// Minimises the sum of `importance[i] * (x[i] - decoded[i])^2` per block; an absent `importance` counts as ones, as it
+    /// always does for the formats that [do not use it](Self::uses_importance). The activation formats (`q8_1`, `q8_k`,
+    /// `q8_f32`) take the largest magnitude as 127 and search nothing.
     ///
     /// Shapes: `x` is a whole row, a multiple of the block; `importance` has its length; `out` has
     /// [`DType::row_bytes`] of it. Errors: `InvalidArgument` where lengths do not agree or an importance is negative or
@@ -188,11 +201,32 @@ impl BlockType {
             self.encode_blocks(x, x, out);
             return Ok(());
         }
-        if let Some(i) = x.iter().position(|v| !v.is_finite()) {
-            bail!(NonFinite, "encode {}: value {i} is {}", self.name(), x[i]);
-        }
+        self.check_finite(x)?;
         self.encode_blocks(x, &search::weights(x, importance), out);
         self.check_range(x, out)
+    }
+
+    /// Encodes one row without importances, for conversions while a model loads: as [`encode`](Self::encode), but `q8_0`
+    /// takes the largest magnitude as 127 and searches nothing.
+    ///
+    /// Shapes and errors: as for [`encode`](Self::encode).
+    pub fn encode_for_load(&self, x: &[f32], out: &mut [u8]) -> Result<()> {
+        if *self != Self::Q8_0 {
+            return self.encode(x, None, out);
+        }
+        self.check_lengths("encode", x.len(), out.len())?;
+        self.check_finite(x)?;
+        for (x, out) in x.as_chunks().0.iter().zip(out.as_chunks_mut().0) {
+            q8_0::encode_plain(x, out);
+        }
+        self.check_range(x, out)
+    }
+
+    fn check_finite(self, x: &[f32]) -> Result<()> {
+        match x.iter().position(|v| !v.is_finite()) {
+            Some(i) => bail!(NonFinite, "encode {}: value {i} is {}", self.name(), x[i]),
+            None => Ok(()),
+        }
     }
 
     /// Refuses a row beyond the range of the scales: its blocks do not decode to finite values, or stay far from `x`.
@@ -252,6 +286,8 @@ fn each_encoded<const B: usize, const E: usize>(
 ) {
     let rows = x.as_chunks().0.iter().zip(weights.as_chunks().0);
     for ((x, weights), out) in rows.zip(out.as_chunks_mut().0) {
+        // A block that matters nowhere is encoded as if it mattered everywhere alike.
+        let weights = if weights.iter().any(|w| *w > 0.0) { weights } else { &[1.0; E] };
         encode(x, weights, out);
     }
 }

@@ -57,7 +57,8 @@ pub(super) fn encode_block(x: &[f32; ELEMS], _weights: &[f32; ELEMS], out: &mut 
 fn best_scale(x: &[f32; SUB_ELEMS]) -> u8 {
     let largest = x.iter().fold(0f32, |m, v| m.max(v.abs()));
     let mut best = (e2m1::error(x, 0.0), 0);
-    // Less than half of the largest value within reach, or more than twice, is never the best.
+    // A reach of less than half of the largest value is never the best. A far larger one may be, where the steps of small
+    // scales are coarse; beyond the last limit the largest value is nearest to 0 or 1.
     for code in 1..=LAST_SCALE {
         let reach = e2m1::LARGEST * scale(code);
         if reach < 0.5 * largest && code < LAST_SCALE {
@@ -67,7 +68,7 @@ fn best_scale(x: &[f32; SUB_ELEMS]) -> u8 {
         if error < best.0 {
             best = (error, code);
         }
-        if reach > 2.0 * largest {
+        if reach > e2m1::LARGEST * largest {
             break;
         }
     }

@@ -3,6 +3,7 @@
 //! `x = q * d + m`: a product, then a sum, each rounded. Byte `i` of the quants holds element `i` in its low and
 //! element `i + 16` in its high nibble.
 
+use super::affine::{Minimum, affine};
 use super::{bits, search};
 
 /// Elements per block.
@@ -27,7 +28,7 @@ pub fn decode_block(block: &[u8; BYTES], out: &mut [f32; ELEMS]) {
 }
 
 pub(super) fn encode_block(x: &[f32; ELEMS], weights: &[f32; ELEMS], out: &mut [u8; BYTES]) {
-    let (d, m) = search::affine(x, weights, 15, search::Minimum::Free);
+    let (d, m) = affine(x, weights, 15, Minimum::Free);
     let d = bits::put_f16(out, SCALE, d);
     let m = bits::put_f16(out, MINIMUM, m);
     let inverse = search::inverse(d);

@@ -1,6 +1,6 @@
 //! Q8_0: 32 elements of 8 bits, one f16 scale.
 //!
-//! `x = q * d`. Encoding takes `d = max|x| / 127` in f32, divides by that, and stores `d` rounded to f16.
+//! `x = q * d`.
 
 use super::{bits, search};
 
@@ -21,11 +21,21 @@ pub fn decode_block(block: &[u8; BYTES], out: &mut [f32; ELEMS]) {
     }
 }
 
-pub(super) fn encode_block(x: &[f32; ELEMS], _weights: &[f32; ELEMS], out: &mut [u8; BYTES]) {
+/// Encodes one block without a search: `d = max|x| / 127`.
+pub(super) fn encode_plain(x: &[f32; ELEMS], out: &mut [u8; BYTES]) {
     let d = x.iter().fold(0f32, |m, v| m.max(v.abs())) / 127.0;
     bits::put_f16(out, SCALE, d);
+    put_quants(x, d, out);
+}
+
+pub(super) fn encode_block(x: &[f32; ELEMS], _weights: &[f32; ELEMS], out: &mut [u8; BYTES]) {
+    let d = bits::put_f16(out, SCALE, search::symmetric(x, &[1.0; ELEMS], 127));
+    put_quants(x, d, out);
+}
+
+fn put_quants(x: &[f32; ELEMS], d: f32, out: &mut [u8; BYTES]) {
     let inverse = search::inverse(d);
     for (o, v) in out[QUANTS..].iter_mut().zip(x) {
-        *o = search::nearest(v * inverse, -127, 127) as i8 as u8;
+        *o = search::nearest(v * inverse, -128, 127) as i8 as u8;
     }
 }
