@@ -5,7 +5,8 @@
 mod models;
 
 use models::{Folder, cosine, distance, runtime};
-use rlx_gguf::{Gguf, TensorInfo};
+use rlx_gguf::{Gguf, MetadataBuilder, TensorInfo, Writer};
+use rlx_ir::quant::BlockType;
 use rlx_ir::{DType, ErrorKind, Tensor};
 use rlx_models::convert::{QuantizeOptions, Report, quantize};
 use rlx_models::text::EncodeOptions;
@@ -105,6 +106,10 @@ fn every_type_can_be_made_and_made_back() {
         ("q4_0", "q4_0", "f16", 0.95),
         ("q4_1", "q4_1", "f16", 0.95),
         ("q4_k", "q5_0", "f16", 0.98),
+        ("iq4_nl", "iq4_nl", "f16", 0.95),
+        ("q2_k", "iq4_nl", "f16", 0.95),
+        ("nvfp4", "iq4_nl", "f16", 0.95),
+        ("mxfp4", "mxfp4", "f16", 0.9),
         ("q6_k", "q8_0", "f16", 0.999),
     ] {
         let report = convert(&folder, "", "q.gguf", ty).unwrap();
@@ -166,4 +171,74 @@ fn what_cannot_be_converted_is_refused_and_leaves_no_file() {
     convert(&same, "", "a.gguf", "f16").unwrap();
     let e = convert(&same, "a.gguf", "a.gguf", "q8_0").unwrap_err();
     assert!(e.kind() == InvalidArgument && e.message().contains("a.gguf"), "{e}");
+}
+
+/// A file with matrices whose rows hold 512, 320 and 100 elements, a norm, and what a llama's metadata must have.
+fn matrices(folder: &Folder) -> Vec<f32> {
+    let mut metadata = MetadataBuilder::new();
+    metadata.set("general.architecture", "llama");
+    metadata.set("general.file_type", 15u32);
+    let mut plan = Writer::new(folder.0.join("m.gguf"), metadata).unwrap();
+    let shapes: [(&str, &[usize]); 4] = [
+        ("blk.0.attn_q.weight", &[7, 512]),
+        ("blk.0.ffn_up.weight", &[2, 320]),
+        ("blk.0.ffn_down.weight", &[2, 100]),
+        ("blk.0.attn_norm.weight", &[512]),
+    ];
+    let mut state = 1u32;
+    let mut number = || {
+        state = state.wrapping_mul(1664525).wrapping_add(1013904223);
+        state as f32 / u32::MAX as f32
+    };
+    let values: Vec<f32> = (0..7 * 512).map(|_| (0..6).map(|_| number()).sum::<f32>() - 3.0).collect();
+    for (name, shape) in shapes {
+        plan.declare(name, DType::F32, shape).unwrap();
+    }
+    let mut data = plan.start().unwrap();
+    for (name, shape) in shapes {
+        let count: usize = shape.iter().product();
+        let bytes: Vec<u8> = values[..count].iter().flat_map(|v| v.to_le_bytes()).collect();
+        data.tensor(name, |sink| sink.write(&bytes)).unwrap();
+    }
+    data.finish().unwrap();
+    values
+}
+
+#[test]
+fn every_block_type_of_weights_can_be_asked_for() {
+    let folder = Folder::bert();
+    let values = matrices(&folder);
+    let mut file_types = Vec::new();
+    for block in BlockType::ALL {
+        if block.is_activation() {
+            let e = convert(&folder, "m.gguf", "q.gguf", block.name()).unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::InvalidArgument, "{}", block.name());
+            continue;
+        }
+        let report = convert(&folder, "m.gguf", &format!("{}.gguf", block.name()), block.name()).unwrap();
+        let gguf = Gguf::open(folder.0.join(format!("{}.gguf", block.name()))).unwrap();
+        let q = gguf.tensor("blk.0.attn_q.weight").unwrap();
+        assert_eq!(q.dtype().unwrap(), DType::Block(block));
+        let mut y = vec![0.0; values.len()];
+        block.decode(q.bytes(), &mut y).unwrap();
+        let energy = |v: &mut dyn Iterator<Item = f32>| v.map(|v| v * v).sum::<f32>();
+        let error = energy(&mut values.iter().zip(&y).map(|(x, y)| x - y));
+        let ratio = (error / energy(&mut values.iter().copied())).sqrt();
+        let bits = 8.0 * block.block_bytes() as f32 / block.block_elems() as f32;
+        assert!(ratio < 1.6 * 2f32.powf(-bits) + 0.1, "{}: {ratio}", block.name());
+        // What the rows do not allow is another type, and reported.
+        let fitted = |row: usize| {
+            if row.is_multiple_of(block.block_elems()) { Vec::new() } else { vec![row] }
+        };
+        let rows: Vec<usize> = report.fallbacks.iter().map(|f| f.row_elems).collect();
+        assert_eq!(rows, [fitted(320), fitted(100)].concat(), "{}", block.name());
+        assert_eq!(gguf.tensor("blk.0.ffn_down.weight").unwrap().dtype().unwrap(), DType::F16);
+        assert_eq!(gguf.tensor("blk.0.attn_norm.weight").unwrap().dtype().unwrap(), DType::F32);
+        file_types.push(gguf.metadata().u32("general.file_type").unwrap().unwrap());
+    }
+    assert!(!file_types.contains(&15), "the source's would be wrong");
+    let count = file_types.len();
+    file_types.sort_unstable();
+    file_types.dedup();
+    assert_eq!(file_types.len(), count, "each type has a number of its own");
 }

@@ -33,8 +33,11 @@ pub struct Quantize {
 /// The type called `name`, if it is one for weights: neither f64 nor the formats of quantised activations.
 fn matrix_type(name: &str) -> Result<DType, String> {
     let storable = |d: &DType| {
-        let weights = d.is_float() && *d != DType::F64 || d.is_block();
-        weights && !matches!(d.name(), "q8_1" | "q8_k") && GgmlType::from_dtype(*d).is_some()
+        let weights = match d {
+            DType::Block(block) => !block.is_activation(),
+            other => other.is_float() && *other != DType::F64,
+        };
+        weights && GgmlType::from_dtype(*d).is_some()
     };
     match DType::from_name(&name.to_ascii_lowercase()).filter(storable) {
         Some(dtype) => Ok(dtype),

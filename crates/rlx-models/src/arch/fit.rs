@@ -12,7 +12,10 @@ pub fn fit(wanted: DType, row_elems: usize) -> DType {
     }
     let smaller = match wanted {
         DType::Block(B::Q4_K) => DType::Block(B::Q5_0),
+        DType::Block(B::Q5_K) => DType::Block(B::Q5_1),
         DType::Block(B::Q6_K) => DType::Block(B::Q8_0),
+        // All of at most 4.5 bits.
+        DType::Block(b) if b.block_elems() > 32 => DType::Block(B::IQ4_NL),
         _ => DType::F16,
     };
     if fits(smaller) { smaller } else { DType::F16 }
@@ -28,6 +31,17 @@ mod tests {
             ("q4_k", 512, "q4_k"),
             ("q4_k", 384, "q5_0"),
             ("q6_k", 384, "q8_0"),
+            ("q5_k", 384, "q5_1"),
+            ("q2_k", 384, "iq4_nl"),
+            ("iq4_xs", 96, "iq4_nl"),
+            ("tq1_0", 128, "iq4_nl"),
+            ("q1_0", 384, "q1_0"),
+            ("q1_0", 64, "iq4_nl"),
+            ("nvfp4", 64, "nvfp4"),
+            ("nvfp4", 32, "iq4_nl"),
+            ("nvfp4", 100, "f16"),
+            ("mxfp4", 96, "mxfp4"),
+            ("mxfp4", 100, "f16"),
             ("q6_k", 100, "f16"),
             ("q4_k", 100, "f16"),
             ("q8_0", 100, "f16"),
