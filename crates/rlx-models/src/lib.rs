@@ -7,6 +7,7 @@ pub mod encoder;
 mod error;
 pub mod files;
 pub mod forward;
+pub mod hub;
 pub mod json;
 pub mod language;
 pub mod options;

@@ -26,7 +26,8 @@
 //! # Ok::<(), rlx::Error>(())
 //! ```
 //!
-//! Features: `cpu` (default) is the CPU backend; `bundled-model` puts a small embedding model into the binary.
+//! Features: `cpu` (default) is the CPU backend; `bundled-model` puts a small embedding model into the binary;
+//! `hub` downloads models from the Hugging Face hub (its cache is read without it).
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;

@@ -14,6 +14,7 @@ use super::options::{EmbedRequest, EmbeddingOptions, Prompt};
 use crate::arch::{EmbeddingHead, EncoderGraph, EncoderOutput, EncoderShape};
 use crate::encoder::{EncoderSession, Packed};
 use crate::files::{ModelConfig, ModelFiles};
+use crate::hub;
 use crate::sentence_transformers::EmbeddingConfig;
 use crate::text::{EncodeOptions, GgufVocab, Tokenizer, TokenizerConfig};
 use crate::{Error, Result};
@@ -47,8 +48,8 @@ struct Sequence {
 }
 
 impl EmbeddingModel {
-    /// Loads a model as its files say: a folder in the Hugging Face layout, a `.safetensors` or `.gguf` file, or
-    /// `all-MiniLM-L6-v2`, the one that ships with the project.
+    /// Loads a model as its files say: a folder in the Hugging Face layout, a `.safetensors` or `.gguf` file, a hub id that is
+    /// in the Hugging Face cache ([`hub`]), or `all-MiniLM-L6-v2`, the one that ships with the project.
     ///
     /// # Errors
     /// `NotFound`, `InvalidFile`, `UnsupportedModel` naming file and what is wrong; errors of the backend.
@@ -71,7 +72,7 @@ impl EmbeddingModel {
                     "{BUNDLED_MODEL} is not part of this program, which was built without the feature bundled-model"
                 ),
             },
-            _ => ModelFiles::open(model)?,
+            _ => hub::open(model, hub::VECTORS)?,
         };
         Self::from_files(runtime, &files, options)
     }

@@ -13,3 +13,4 @@ mod shards;
 pub use hf_config::HfConfig;
 pub use model_files::{ModelConfig, ModelFiles};
 pub use named_weights::{Alias, NameTable, NamedWeights};
+pub(crate) use shards::shard_names;

@@ -33,23 +33,42 @@ pub(super) fn open_folder(folder: &Path) -> Result<SafetensorsWeights> {
     Ok(SafetensorsWeights::new(vec![SafetensorsFile::open(&path)?]))
 }
 
-fn open_index(folder: &Path, index_path: &Path) -> Result<SafetensorsWeights> {
-    let index: Index = match serde_json::from_slice(&read_bounded(index_path, MAX_INDEX_BYTES)?) {
-        Ok(index) => index,
-        Err(e) => bail!(InvalidFile, "{}: {e}", index_path.display()),
-    };
-    let mut shards: Vec<&str> = index.weight_map.values().map(String::as_str).collect();
-    shards.sort_unstable();
-    shards.dedup();
-    if shards.is_empty() || shards.len() > MAX_SHARDS {
-        bail!(InvalidFile, "{}: it names {} shards", index_path.display(), shards.len());
+impl Index {
+    fn read(path: &Path) -> Result<Self> {
+        match serde_json::from_slice(&read_bounded(path, MAX_INDEX_BYTES)?) {
+            Ok(index) => Ok(index),
+            Err(e) => bail!(InvalidFile, "{}: {e}", path.display()),
+        }
     }
+
+    /// The shards in order, each of which is a name without folders: an index must not reach out of its own.
+    fn shards(&self, path: &Path) -> Result<Vec<&str>> {
+        let mut shards: Vec<&str> = self.weight_map.values().map(String::as_str).collect();
+        shards.sort_unstable();
+        shards.dedup();
+        if shards.is_empty() || shards.len() > MAX_SHARDS {
+            bail!(InvalidFile, "{}: it names {} shards", path.display(), shards.len());
+        }
+        if let Some(shard) = shards.iter().find(|s| Path::new(s).file_name() != Some(s.as_ref())) {
+            bail!(InvalidFile, "{}: {shard:?} is no file name", path.display());
+        }
+        Ok(shards)
+    }
+}
+
+/// The shards that an index names.
+///
+/// # Errors
+/// `NotFound`, `Io`; `InvalidFile` for an index that is damaged or names no file.
+pub(crate) fn shard_names(index_path: &Path) -> Result<Vec<String>> {
+    Ok(Index::read(index_path)?.shards(index_path)?.into_iter().map(str::to_owned).collect())
+}
+
+fn open_index(folder: &Path, index_path: &Path) -> Result<SafetensorsWeights> {
+    let index = Index::read(index_path)?;
+    let shards = index.shards(index_path)?;
     let mut files = Vec::with_capacity(shards.len());
     for shard in &shards {
-        // A name only: an index must not reach out of its folder.
-        if Path::new(shard).file_name() != Some(shard.as_ref()) {
-            bail!(InvalidFile, "{}: {shard:?} is no file name", index_path.display());
-        }
         let missing = |e: rlx_runtime::Error| e.context(format_args!("shard named by {INDEX}"));
         files.push(SafetensorsFile::open(&folder.join(shard)).map_err(missing)?);
     }

@@ -10,6 +10,7 @@ use super::options::LanguageOptions;
 use super::session::DecodeSession;
 use crate::arch::decoder::{self, DecoderLimits, DecoderShape};
 use crate::files::{ModelConfig, ModelFiles};
+use crate::hub;
 use crate::text::{GgufVocab, Tokenizer, TokenizerConfig};
 use crate::{Error, Result};
 
@@ -39,7 +40,8 @@ pub struct LanguageModel {
 }
 
 impl LanguageModel {
-    /// Loads a model from a folder in the Hugging Face layout, a `.safetensors` file beside its `config.json`, or a `.gguf`.
+    /// Loads a model from a folder in the Hugging Face layout, a `.safetensors` file beside its `config.json`, a `.gguf`, or a
+    /// hub id that is in the Hugging Face cache ([`hub`]).
     ///
     /// ```no_run
     /// # fn main() -> rlx_models::Result<()> {
@@ -65,7 +67,7 @@ impl LanguageModel {
     /// `NotFound`, `InvalidFile`, `UnsupportedModel` and `Io` for what is wrong with the files; `InvalidArgument` for a context
     /// beyond the model's; `UnsupportedOnDevice` and `Device`.
     pub fn load(runtime: &Runtime, path: impl AsRef<Path>, options: &LanguageOptions) -> Result<Self> {
-        Self::load_files(runtime, ModelFiles::open(path.as_ref())?, options, &|_, _| {})
+        Self::load_files(runtime, hub::open(path.as_ref(), hub::TEXT)?, options, &|_, _| {})
     }
 
     /// Loads a model from open files; `progress` is told the bytes of weights that are done, and all bytes.
