@@ -2,7 +2,6 @@
 
 mod commands;
 mod error;
-mod hub;
 mod log;
 mod memory;
 mod model;

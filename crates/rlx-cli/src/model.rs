@@ -1,6 +1,7 @@
 //! From the name of a model to its files, and how they are loaded.
 
-use std::path::Path;
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
 
 use rlx::compile::CompileOptions;
 use rlx::compile::precision::PrecisionPolicy;
@@ -11,16 +12,16 @@ use rlx::models::arch::{EmbeddingHead, EncoderGraph, EncoderOutput, Family};
 use rlx::models::embedding::{BUNDLED_MODEL, bundled, open_network};
 use rlx::models::encoder::Encoder;
 use rlx::models::files::ModelFiles;
+use rlx::models::hub::{self, Hub, HubId};
 use rlx::models::options::LoadOptions;
 use rlx::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::hub;
 use crate::options::{Global, ModelArgs, Types};
 use crate::progress::Bar;
 
-/// Opens MODEL: the one that ships with the project, a path, or a hub id.
-pub fn open(name: &str) -> Result<ModelFiles> {
+/// Opens MODEL: the one that ships with the project, a path, or a hub id. `wanted` is what it is needed for.
+pub fn open(global: &Global, name: &str, wanted: &[&str]) -> Result<ModelFiles> {
     let path = Path::new(name);
     if name == BUNDLED_MODEL
         && !path.exists()
@@ -28,10 +29,26 @@ pub fn open(name: &str) -> Result<ModelFiles> {
     {
         return Ok(files);
     }
-    match hub::Id::parse(name) {
-        Some(id) if !path.exists() => Ok(ModelFiles::open(&hub::Cache::from_env().find(&id)?)?),
-        _ => Ok(ModelFiles::open(path)?),
-    }
+    Ok(ModelFiles::open(&locate(global, path, wanted)?)?)
+}
+
+/// A path as it is; a hub id as the path of the model in the cache, into which it is downloaded if it is not there.
+pub fn locate(global: &Global, model: &Path, wanted: &[&str]) -> Result<PathBuf> {
+    let Some(id) = model.to_str().and_then(HubId::parse).filter(|_| !model.exists()) else {
+        return Ok(model.to_owned());
+    };
+    let hub = Hub::from_env();
+    let bar = Bar::bytes(global, "downloading");
+    let is_first = Cell::new(true);
+    let progress = |done, total| {
+        if is_first.replace(false) {
+            tracing::warn!("{id}: downloading what the cache lacks from {}", hub.options().endpoint);
+        }
+        bar.set(done, total);
+    };
+    let path = hub.resolve(&id, wanted, &progress);
+    bar.clear();
+    Ok(path?)
 }
 
 /// How a model is loaded, with a bar for the weights.
@@ -68,7 +85,7 @@ pub fn language(
 ) -> Result<LanguageModel> {
     let options = language_options(args.types.types(), context);
     let bar = load_bar(global);
-    Ok(LanguageModel::load_files(runtime, open(&args.model)?, &options, &bar)?)
+    Ok(LanguageModel::load_files(runtime, open(global, &args.model, hub::TEXT)?, &options, &bar)?)
 }
 
 fn weight_type(types: Types) -> WeightType {

@@ -218,7 +218,7 @@ impl TypeArgs {
 /// The model of a command that has no default for it.
 #[derive(Args, Debug)]
 pub struct ModelArgs {
-    /// A folder in the Hugging Face layout, a .safetensors beside its config.json, a .gguf, or a hub id in the cache
+    /// A folder in the Hugging Face layout, a .safetensors beside its config.json, a .gguf, or a hub id (org/name)
     #[arg(short, long, value_name = "MODEL")]
     pub model: String,
     #[command(flatten)]

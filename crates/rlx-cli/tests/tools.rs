@@ -120,7 +120,8 @@ fn settings_say_where_their_values_come_from() {
         (&of("RLX_DEVICE")["value"], &of("RLX_DEVICE")["origin"]),
         (&"auto".into(), &"default".into())
     );
-    assert_eq!(rows.as_array().unwrap().len(), rlx::ir::env::SETTINGS.len());
+    let known = rlx::ir::env::SETTINGS.len() + rlx::models::hub::VARIABLES.len();
+    assert_eq!(rows.as_array().unwrap().len(), known);
     let text = rlx(["settings"]).ok();
     assert!(rlx::ir::env::SETTINGS.iter().all(|s| text.text().contains(s.name)));
     finish(command().arg("settings").env("RLX_DEVICE", "toaster")).failed(2, &["RLX_DEVICE", "toaster"]);
@@ -204,13 +205,13 @@ fn a_trace_is_a_list_of_spans_that_begin_and_end() {
 fn help_lists_what_is_there_and_nothing_else() {
     let help = rlx(["--help"]).ok();
     for command in [
-        "embed", "generate", "forward", "inspect", "quantize", "dump", "devices", "explain", "bench",
+        "embed", "generate", "forward", "inspect", "quantize", "pull", "dump", "devices", "explain", "bench",
         "settings",
     ] {
         assert!(help.text().contains(&format!("\n  {command} ")), "{command}: {}", help.text());
         assert!(rlx([command, "--help"]).ok().text().contains("Usage: rlx"));
     }
-    for command in ["chat", "serve", "pull", "calibrate", "help"] {
+    for command in ["chat", "serve", "calibrate", "help"] {
         assert!(!help.text().contains(&format!("\n  {command} ")), "{command}");
         rlx([command]).failed(2, &[command]);
     }

@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use rlx::compile::{build_plan, run_passes};
+use rlx::models::hub;
 
 use crate::error::Result;
 use crate::model::{self, Network};
@@ -32,7 +33,7 @@ impl Dump {
     pub fn run(&self, global: &Global) -> Result<()> {
         global.format_of(&[Format::Text])?;
         let runtime = global.runtime()?;
-        let files = model::open(&self.model.model)?;
+        let files = model::open(global, &self.model.model, hub::NETWORK)?;
         let network = Network::open(&files, global, self.model.types.types(), None)?;
         let mut out = Stdout::lock();
         if self.stage == Stage::Graph {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use rlx::ir::bail;
 use rlx::models::embedding::{BUNDLED_MODEL, EmbedRequest, Prompt};
+use rlx::models::hub;
 use rlx::models::sentence_transformers::PoolingMode;
 use rlx::prelude::*;
 
@@ -20,7 +21,7 @@ use crate::texts::Texts;
 /// Turns texts into vectors.
 #[derive(Args, Debug)]
 pub struct Embed {
-    /// A folder in the Hugging Face layout, a .safetensors beside its config.json, a .gguf, or a hub id in the cache
+    /// A folder in the Hugging Face layout, a .safetensors beside its config.json, a .gguf, or a hub id (org/name)
     #[arg(short, long, value_name = "MODEL", default_value = BUNDLED_MODEL)]
     model: String,
     #[command(flatten)]
@@ -92,7 +93,11 @@ impl Embed {
             }
         }
         let runtime = global.runtime()?;
-        let model = EmbeddingModel::from_files(&runtime, &model::open(&self.model)?, &self.options(global))?;
+        let model = EmbeddingModel::from_files(
+            &runtime,
+            &model::open(global, &self.model, hub::VECTORS)?,
+            &self.options(global),
+        )?;
         let mut out = Stdout::lock();
         let mut sink = sink(format);
         let mut tally = Tally::default();

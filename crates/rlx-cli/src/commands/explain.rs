@@ -2,6 +2,7 @@
 
 use clap::Args;
 use rlx::compile::PassReport;
+use rlx::models::hub;
 use rlx::runtime::{Session, Timing};
 use serde::Serialize;
 
@@ -76,7 +77,7 @@ impl Explain {
         let format = global.format_of(&[Format::Text, Format::Json])?;
         let runtime = global.runtime()?;
         let sizes = Sizes { batch: self.batch as usize, seq: self.seq as usize };
-        let files = model::open(&self.model.model)?;
+        let files = model::open(global, &self.model.model, hub::NETWORK)?;
         let network = Network::open(&files, global, self.model.types.types(), Some(&sizes))?;
         let session = network.compile(&runtime)?;
         let report = measure(&network, &session, &sizes)?;

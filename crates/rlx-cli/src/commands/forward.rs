@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use rlx::models::forward::{ForwardInput, forward};
+use rlx::models::hub;
 
 use crate::error::Result;
 use crate::model;
@@ -28,7 +29,7 @@ impl Forward {
         global.format_of(&[Format::Text])?;
         let input = ForwardInput::open(&self.inputs)?;
         let runtime = global.runtime()?;
-        let files = model::open(&self.model.model)?;
+        let files = model::open(global, &self.model.model, hub::NETWORK)?;
         let options = model::load_options(global, self.model.types.types());
         let output = forward(&runtime, &files, &options, &input)?;
         output.save(&self.outputs)?;

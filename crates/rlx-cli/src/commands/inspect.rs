@@ -9,19 +9,21 @@ use rlx::ir::bail;
 use rlx::models::arch::{self, Family};
 use rlx::models::embedding::{BUNDLED_MODEL, bundled};
 use rlx::models::files::{ModelConfig, ModelFiles};
+use rlx::models::hub;
 use rlx::models::sentence_transformers::EmbeddingConfig;
 use rlx::runtime::weights::SafetensorsFile;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
+use crate::model;
 use crate::options::{Format, Global};
 use crate::output::{Align, Stdout, Table, bytes, count, preview};
 
 /// Shows what a GGUF or safetensors file holds.
 #[derive(Args, Debug)]
 pub struct Inspect {
-    /// A .gguf or .safetensors file, or a folder in the Hugging Face layout
+    /// A .gguf or .safetensors file, a folder in the Hugging Face layout, or a hub id (org/name)
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Lists the tensors
@@ -83,7 +85,7 @@ struct Embedding {
 impl Inspect {
     pub fn run(&self, global: &Global) -> Result<()> {
         let format = global.format_of(&[Format::Text, Format::Json])?;
-        let report = self.report()?;
+        let report = self.report(global)?;
         let mut out = Stdout::lock();
         match format {
             Format::Json => out.json_line(&report)?,
@@ -92,8 +94,8 @@ impl Inspect {
         out.flush()
     }
 
-    fn report(&self) -> Result<Report> {
-        let path = &self.file;
+    fn report(&self, global: &Global) -> Result<Report> {
+        let path = &model::locate(global, &self.file, hub::NETWORK)?;
         let has = |extension| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension));
         if path.as_os_str() == BUNDLED_MODEL
             && !path.exists()

@@ -8,6 +8,7 @@ mod explain;
 mod forward;
 mod generate;
 mod inspect;
+mod pull;
 mod quantize;
 mod settings;
 
@@ -30,6 +31,8 @@ pub enum Command {
     Inspect(inspect::Inspect),
     /// Converts a model to GGUF in another type
     Quantize(quantize::Quantize),
+    /// Downloads a model from the hub
+    Pull(pull::Pull),
     /// Prints a model's graph or plan
     Dump(dump::Dump),
     /// Lists the devices
@@ -55,6 +58,7 @@ pub fn run(command: &Command, global: &Global) -> Result<()> {
         Command::Forward(c) => c.run(global),
         Command::Inspect(c) => c.run(global),
         Command::Quantize(c) => c.run(global),
+        Command::Pull(c) => c.run(global),
         Command::Dump(c) => c.run(global),
         Command::Devices(c) => c.run(global),
         Command::Explain(c) => c.run(global),

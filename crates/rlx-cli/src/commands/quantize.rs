@@ -6,9 +6,11 @@ use clap::Args;
 use rlx::gguf::GgmlType;
 use rlx::ir::DType;
 use rlx::models::convert::{Imatrix, QuantizeOptions, Report, quantize};
+use rlx::models::hub;
 use serde::Serialize;
 
 use crate::error::Result;
+use crate::model;
 use crate::options::{Format, Global};
 use crate::output::{Stdout, bytes};
 use crate::progress::Bar;
@@ -16,7 +18,7 @@ use crate::progress::Bar;
 /// Converts a model to GGUF in another type.
 #[derive(Args, Debug)]
 pub struct Quantize {
-    /// A folder in the Hugging Face layout, a .safetensors beside its config.json, or a .gguf
+    /// A folder in the Hugging Face layout, a .safetensors beside its config.json, a .gguf, or a hub id (org/name)
     #[arg(value_name = "IN")]
     input: PathBuf,
     /// The file that is written
@@ -74,9 +76,10 @@ impl Quantize {
         if let Some(path) = &self.imatrix {
             options.imatrix = Some(Imatrix::open(path)?);
         }
+        let input = model::locate(global, &self.input, hub::TEXT)?;
         let bar = Bar::count(global, "converting");
         let progress = |_: &str, done: usize, total: usize| bar.set(done as u64, total as u64);
-        let report = quantize(&self.input, &self.output, &options, &progress)?;
+        let report = quantize(&input, &self.output, &options, &progress)?;
         bar.clear();
         self.note(&report);
         let mut out = Stdout::lock();

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use rlx::ir::env::{Origin, SettingType};
+use rlx::models::hub::{HubOptions, VARIABLES, Variable};
 use serde::Serialize;
 
 use crate::error::Result;
@@ -13,12 +14,12 @@ use crate::output::{Align, Stdout, Table};
 pub struct ShowSettings {}
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct Row {
     name: &'static str,
     #[serde(rename = "type")]
     ty: String,
     default: &'static str,
-    value: &'a str,
+    value: String,
     origin: &'static str,
     doc: &'static str,
 }
@@ -27,17 +28,18 @@ impl ShowSettings {
     pub fn run(&self, global: &Global) -> Result<()> {
         let format = global.format_of(&[Format::Text, Format::Json])?;
         let settings = global.settings()?;
-        let rows: Vec<Row<'_>> = settings
+        let mut rows: Vec<Row> = settings
             .iter()
             .map(|(s, value, origin)| Row {
                 name: s.name,
                 ty: type_name(s.ty),
                 default: s.default,
-                value,
+                value: value.to_owned(),
                 origin: origin_name(origin),
                 doc: s.doc,
             })
             .collect();
+        rows.extend(hub_rows());
         let mut out = Stdout::lock();
         if format == Format::Json {
             out.json_line(&rows)?;
@@ -47,12 +49,35 @@ impl ShowSettings {
             ["name", "type", "default", "value", "from", "what it does"].map(|n| (n, Align::Left)),
         );
         for row in &rows {
-            let cells = [row.name, &row.ty, shown(row.default), shown(row.value), row.origin, row.doc];
+            let cells = [row.name, &row.ty, shown(row.default), shown(&row.value), row.origin, row.doc];
             table.row(cells.map(str::to_owned));
         }
         out.line(table)?;
         out.flush()
     }
+}
+
+/// The variables of the hub, which are those of the Python client and no settings of RLX alone.
+fn hub_rows() -> impl Iterator<Item = Row> {
+    let options = HubOptions::from_env();
+    VARIABLES.iter().map(move |v| {
+        let set = std::env::var_os(v.name).filter(|value| !value.is_empty());
+        let own = set.as_ref().map(|value| value.to_string_lossy().into_owned());
+        let value = match v.name {
+            _ if v.ty == Variable::SECRET => own.map(|_| "(set)".to_owned()),
+            // Where it is, whichever variable says so.
+            "HF_HUB_CACHE" => options.cache.as_ref().map(|path| path.display().to_string()),
+            _ => own,
+        };
+        Row {
+            name: v.name,
+            ty: v.ty.to_owned(),
+            default: v.default,
+            value: value.unwrap_or_else(|| v.default.to_owned()),
+            origin: origin_name(if set.is_some() { Origin::Environment } else { Origin::Default }),
+            doc: v.doc,
+        }
+    })
 }
 
 fn type_name(ty: SettingType) -> String {

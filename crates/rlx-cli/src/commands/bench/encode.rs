@@ -2,6 +2,7 @@
 
 use clap::Args;
 use rlx::ir::Tick;
+use rlx::models::hub;
 use serde::Serialize;
 
 use super::{ms, per_second, print};
@@ -50,7 +51,7 @@ impl Encode {
         let sizes = Sizes { batch: self.batch as usize, seq: self.seq as usize };
         let runtime = global.runtime()?;
         let load = Tick::now();
-        let files = model::open(&self.model.model)?;
+        let files = model::open(global, &self.model.model, hub::NETWORK)?;
         let network = Network::open(&files, global, self.model.types.types(), Some(&sizes))?;
         network.require_encoder()?;
         let session = network.compile(&runtime)?;
