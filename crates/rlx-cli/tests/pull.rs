@@ -34,8 +34,19 @@ fn hub() -> Server {
 /// The binary with this hub and an empty cache.
 fn with(hub: &Server, cache: &Folder) -> Command {
     let mut command = command();
-    for proxy in ["ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "all_proxy", "https_proxy", "http_proxy"] {
-        command.env_remove(proxy);
+    for name in [
+        "ALL_PROXY",
+        "HTTPS_PROXY",
+        "HTTP_PROXY",
+        "all_proxy",
+        "https_proxy",
+        "http_proxy",
+        "SSL_CERT_FILE",
+        "TRANSFORMERS_OFFLINE",
+        "HUGGINGFACE_HUB_CACHE",
+        "HUGGING_FACE_HUB_TOKEN",
+    ] {
+        command.env_remove(name);
     }
     command.env("HF_ENDPOINT", &hub.url).env("HF_HOME", cache.path());
     command
