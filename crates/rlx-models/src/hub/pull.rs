@@ -101,7 +101,7 @@ impl Hub {
             cached => cached,
         };
         if self.options.offline {
-            let cached = cached.map_err(offline)?;
+            let cached = cached.map_err(|e| offline(&e))?;
             warn_of(id, &cached.lacking, "HF_HUB_OFFLINE is set");
             return Ok(cached.path);
         }
@@ -175,7 +175,7 @@ impl Hub {
     }
 
     fn pull_offline(&self, id: &HubId) -> Result<Pulled> {
-        let cached = self.cache.find(id, &[]).map_err(offline)?;
+        let cached = self.cache.find(id, &[]).map_err(|e| offline(&e))?;
         if !cached.lacking.is_empty() {
             bail!(
                 NotFound,
@@ -337,7 +337,7 @@ impl Pull<'_> {
 }
 
 /// What is not there is not asked for.
-fn offline(e: Error) -> Error {
+fn offline(e: &Error) -> Error {
     let first = e.message().lines().next().unwrap_or_default().to_owned();
     Error::new(e.kind(), format!("{first}\nHF_HUB_OFFLINE is set, so the hub is not asked for it"))
 }
