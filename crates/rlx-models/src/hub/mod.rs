@@ -24,6 +24,8 @@ mod retry;
 mod store;
 #[cfg(feature = "hub")]
 mod url;
+#[cfg(feature = "hub")]
+mod wanted;
 
 pub use cache::{Cache, Cached};
 pub use id::HubId;
