@@ -77,6 +77,51 @@ fn sentencepiece_gives_the_ids_and_the_text_of_the_reference() {
 }
 
 #[test]
+fn unigram_gives_the_ids_and_the_text_of_the_reference() {
+    for name in ["unigram.json", "unigram_bytes.json"] {
+        let tokenizer = Tokenizer::from_gguf(vocab(name)).unwrap();
+        for (text, ids, back) in cases(name) {
+            assert_eq!(tokenizer.encode(&text, LITERAL).unwrap().ids, ids, "{name}: {text:?}");
+            if !text.starts_with('▁') {
+                // Of marks of spaces in the text itself sentencepiece drops all in front when it decodes.
+                assert_eq!(
+                    Some(tokenizer.decode(&ids, SpecialText::Keep).unwrap()),
+                    back,
+                    "{name}: {text:?}"
+                );
+                assert_eq!(Some(streamed(&tokenizer, &ids)), back, "{name}: {text:?}");
+            }
+        }
+    }
+    // As XLM-RoBERTa has it: BOS and EOS around a text, and a mask that takes the space before it along.
+    let mut xlm_roberta = vocab("unigram.json");
+    (xlm_roberta.add_bos, xlm_roberta.add_eos) = (Some(true), None);
+    let mask = xlm_roberta.tokens.iter().position(|t| t == b"<mask>").unwrap() as u32;
+    xlm_roberta.lstrip = vec![mask];
+    let (bos, eos) = (xlm_roberta.bos.unwrap(), xlm_roberta.eos.unwrap());
+    let tokenizer = Tokenizer::from_gguf(xlm_roberta).unwrap();
+    let encoding = tokenizer.encode("a <mask>", EncodeOptions::default()).unwrap();
+    let a = tokenizer.encode("a", BARE).unwrap().ids;
+    assert_eq!(encoding.ids, [&[bos], &a[..], &[mask, eos]].concat());
+}
+
+/// The texts of `awkward.json`, and the ids that a model's own tokenizer gives them.
+#[test]
+fn the_shipped_model_gives_awkward_texts_the_ids_of_its_tokenizer_json() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("models/all-MiniLM-L6-v2-q8_0.gguf");
+    let gguf = rlx_gguf::Gguf::open(path).unwrap();
+    let vocab = rlx_models::text::GgufVocab::from_metadata(gguf.metadata()).unwrap();
+    let tokenizer = Tokenizer::from_gguf(vocab).unwrap();
+    let awkward = json("awkward.json");
+    let (texts, ids) = (awkward["texts"].as_array().unwrap(), awkward["minilm"].as_array().unwrap());
+    assert!(texts.len() == ids.len() && texts.len() >= 200);
+    for (text, ids) in texts.iter().zip(ids) {
+        let found = tokenizer.encode(text.as_str().unwrap(), EncodeOptions::default()).unwrap().ids;
+        assert_eq!(serde_json::json!(found), *ids, "{text}");
+    }
+}
+
+#[test]
 fn tokenizer_json_loses_its_padding_and_truncation() {
     for name in ["bpe", "wordpiece"] {
         let file = std::fs::read(data(&format!("{name}_tokenizer.json"))).unwrap();

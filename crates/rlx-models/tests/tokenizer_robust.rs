@@ -54,7 +54,7 @@ proptest! {
 
     #[test]
     fn no_text_and_no_ids_are_too_odd(text in text(), ids in proptest::collection::vec(any::<u32>(), 0..8)) {
-        for name in ["bpe.json", "spm.json", "spm_no_bytes.json", "wordpiece.json"] {
+        for name in ["bpe.json", "spm.json", "spm_no_bytes.json", "unigram.json", "unigram_bytes.json", "wordpiece.json"] {
             let tokenizer = tokenizer(name);
             let encoding = tokenizer.encode(&text, BARE).unwrap();
             prop_assert!(encoding.ids.iter().all(|&id| (id as usize) < tokenizer.vocab_size()));
@@ -117,7 +117,7 @@ fn a_capital_among_the_pieces_keeps_capitals() {
 #[test]
 fn what_a_vocabulary_lacks_is_named() {
     type Change = fn(&mut GgufVocab);
-    let cases: [(&str, Change, ErrorKind, &str); 11] = [
+    let cases: [(&str, Change, ErrorKind, &str); 13] = [
         ("bpe.json", |v| v.model = "rwkv".into(), ErrorKind::UnsupportedModel, "\"rwkv\""),
         ("bpe.json", |v| v.pre = Some("qwen9".into()), ErrorKind::UnsupportedModel, "\"qwen9\""),
         ("bpe.json", |v| v.merges = TokenList::default(), ErrorKind::InvalidFile, "merges"),
@@ -127,6 +127,8 @@ fn what_a_vocabulary_lacks_is_named() {
         ("bpe.json", |v| v.token_types.truncate(3), ErrorKind::InvalidFile, "token_type"),
         ("spm.json", |v| v.scores.truncate(3), ErrorKind::InvalidFile, "scores"),
         ("spm.json", |v| v.bos = Some(u32::MAX), ErrorKind::InvalidFile, "bos_token_id"),
+        ("unigram.json", |v| v.scores.truncate(3), ErrorKind::InvalidFile, "scores"),
+        ("unigram.json", |v| v.scores[7] = f32::NAN, ErrorKind::InvalidFile, "scores[7]"),
         ("spm.json", |v| v.precompiled_charsmap = vec![1], ErrorKind::InvalidFile, "precompiled_charsmap"),
         (
             "spm.json",

@@ -1,4 +1,7 @@
-//! Byte-level byte pair encoding (`tokenizer.ggml.model` = `gpt2`): words by a pre-tokenizer, then merges by rank.
+//! Byte pair encoding: words by a pre-tokenizer, then merges by rank.
+//!
+//! `tokenizer.ggml.model` = `gpt2` merges bytes, each spelt as a visible character. `gemma4` merges characters, with spaces
+//! as sentencepiece marks them, and has byte tokens for what is no piece.
 
 use std::collections::HashMap;
 
@@ -6,6 +9,7 @@ use rlx_ir::bail;
 
 use super::merge::{Merger, NONE};
 use super::pre::PreTokenizer;
+use super::spm::{self, SPACE};
 use super::token_list::TokenIndex;
 use super::{GgufVocab, byte_level};
 use crate::{Error, Result};
@@ -14,8 +18,10 @@ type Pairs = HashMap<(u32, u32), (u32, u32), ahash::RandomState>;
 
 pub(super) struct Bpe {
     pre: PreTokenizer,
-    /// The token of each byte, or the number of a symbol that is no token.
+    /// The token of each byte; in a byte-level alphabet also the number of a symbol that is no token, else [`NONE`].
     byte_ids: [u32; 256],
+    /// What merges start from where it is not bytes.
+    chars: Option<Chars>,
     /// Rank and result of each pair.
     merges: Pairs,
     /// Whole words, where the pre-tokenizer says that they go before the merges.
@@ -24,11 +30,20 @@ pub(super) struct Bpe {
     num_tokens: u32,
 }
 
+/// The symbols of characters.
+struct Chars {
+    index: TokenIndex,
+    /// Characters that merges name but that are no tokens.
+    extra: HashMap<Vec<u8>, u32>,
+}
+
 impl Bpe {
     /// Builds the merge table. `UnsupportedModel` for an unknown pre-tokenizer, `InvalidFile` for merges that are
     /// no pairs or a vocabulary without any.
     pub(super) fn new(vocab: &GgufVocab) -> Result<Self> {
-        let pre = PreTokenizer::by_name(vocab.pre.as_deref().unwrap_or("default"))?;
+        // A gemma4 vocabulary has one way to cut words, whatever the file calls it.
+        let name = if vocab.model == "gemma4" { "gemma4" } else { vocab.pre.as_deref().unwrap_or("default") };
+        let pre = PreTokenizer::by_name(name)?;
         let index = TokenIndex::new(&vocab.tokens, |_| true);
         let num_tokens = vocab.tokens.len() as u32;
         let mut extra: HashMap<Vec<u8>, u32> = HashMap::new();
@@ -40,11 +55,19 @@ impl Bpe {
         };
         let mut byte_ids = [NONE; 256];
         let mut utf8 = [0; 4];
-        for (byte, id) in (0..=255).zip(&mut byte_ids) {
-            *id = symbol(byte_level::char_of_byte(byte).encode_utf8(&mut utf8).as_bytes());
+        if pre.by_char {
+            byte_ids = spm::byte_ids(vocab)?;
+        } else {
+            for (byte, id) in (0..=255).zip(&mut byte_ids) {
+                *id = symbol(byte_level::char_of_byte(byte).encode_utf8(&mut utf8).as_bytes());
+            }
         }
         if vocab.merges.is_empty() {
-            bail!(InvalidFile, "tokenizer.ggml.merges: missing or empty, and a gpt2 vocabulary needs them");
+            bail!(
+                InvalidFile,
+                "tokenizer.ggml.merges: missing or empty, and a {} vocabulary needs them",
+                vocab.model
+            );
         }
         let mut merges = Pairs::with_capacity_and_hasher(vocab.merges.len(), ahash::RandomState::new());
         let mut merged = Vec::new();
@@ -65,8 +88,13 @@ impl Bpe {
             let id = symbol(&merged);
             merges.entry(key).or_insert((rank, id));
         }
-        let words = pre.ignore_merges.then_some(index);
-        Ok(Self { pre, byte_ids, merges, words, num_tokens })
+        let (mut chars, mut words) = (None, None);
+        if pre.by_char {
+            chars = Some(Chars { index, extra });
+        } else if pre.ignore_merges {
+            words = Some(index);
+        }
+        Ok(Self { pre, byte_ids, chars, merges, words, num_tokens })
     }
 
     pub(super) fn pre(&self) -> &PreTokenizer {
@@ -81,6 +109,9 @@ impl Bpe {
         merger: &mut Merger,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
+        if let Some(chars) = &self.chars {
+            return self.encode_chars(vocab, chars, &text.replace(' ', SPACE), merger, ids);
+        }
         let mut spelled = String::new();
         self.pre.split(text, &mut |word| {
             let bytes = word.as_bytes();
@@ -98,6 +129,39 @@ impl Bpe {
             merger.clear();
             for (at, &byte) in bytes.iter().enumerate() {
                 merger.push(at, 1, self.byte_ids[usize::from(byte)]);
+            }
+            merger.run(|left, right| self.merges.get(&(left.id, right.id)).copied());
+            for piece in merger.pieces() {
+                let (start, len) = (piece.start as usize, piece.len as usize);
+                self.push(vocab, piece.id, &bytes[start..start + len], ids)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The same over characters. Lines are words, and so are runs of line breaks, which need no merges.
+    fn encode_chars(
+        &self,
+        vocab: &GgufVocab,
+        chars: &Chars,
+        text: &str,
+        merger: &mut Merger,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        self.pre.split(text, &mut |word| {
+            let bytes = word.as_bytes();
+            if self.pre.ignore_merges || bytes.iter().all(|&b| b == b'\n') {
+                if let Some(id) = chars.index.find(&vocab.tokens, bytes) {
+                    ids.push(id);
+                    return Ok(());
+                }
+            }
+            merger.clear();
+            for (at, c) in word.char_indices() {
+                let char_bytes = &bytes[at..at + c.len_utf8()];
+                let id = chars.index.find(&vocab.tokens, char_bytes);
+                let id = id.or_else(|| chars.extra.get(char_bytes).copied());
+                merger.push(at, char_bytes.len(), id.unwrap_or(NONE));
             }
             merger.run(|left, right| self.merges.get(&(left.id, right.id)).copied());
             for piece in merger.pieces() {

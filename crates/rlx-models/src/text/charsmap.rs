@@ -5,6 +5,7 @@
 
 use rlx_ir::bail;
 
+use super::GgufVocab;
 use crate::{Error, Result};
 
 /// A parsed `precompiled_charsmap`.
@@ -14,6 +15,14 @@ pub(super) struct Charsmap {
 }
 
 impl Charsmap {
+    /// The map of a vocabulary, if it has one.
+    pub(super) fn of(vocab: &GgufVocab) -> Result<Option<Self>> {
+        match vocab.precompiled_charsmap.as_slice() {
+            [] => Ok(None),
+            map => Self::parse(map).map(Some),
+        }
+    }
+
     /// `InvalidFile` if the map is cut short or its replacements are no UTF-8.
     pub(super) fn parse(map: &[u8]) -> Result<Self> {
         let Some((head, rest)) = map.split_first_chunk::<4>() else {

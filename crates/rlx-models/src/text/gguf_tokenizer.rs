@@ -9,27 +9,15 @@ use super::merge::Merger;
 use super::special::{Fragment, SpecialSplitter};
 use super::spm::{self, Spm};
 use super::style::{self, Style};
+use super::unigram::Unigram;
 use super::wordpiece::WordPiece;
 use super::{EncodeOptions, Encoding, GgufVocab, SpecialTokens, TokenType};
 use crate::{Error, Result};
 
-/// Texts of tokens that end a text, a turn or a message, for files that name only one of their ends.
-const END_NAMES: [&str; 10] = [
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<|im_end|>",
-    "<|end|>",
-    "<|endoftext|>",
-    "<end_of_turn>",
-    "<EOT>",
-    "_<EOT>",
-    "<｜end▁of▁sentence｜>",
-    "<|end_of_text|>",
-];
-
 enum Model {
     Bpe(Bpe),
     Spm(Spm),
+    Unigram(Unigram),
     WordPiece(WordPiece),
 }
 
@@ -50,15 +38,23 @@ impl GgufTokenizer {
         if vocab.unk.is_none() {
             vocab.unk = vocab.token_types.iter().position(|&t| t == TokenType::Unknown).map(|id| id as u32);
         }
+        if vocab.model == "t5" {
+            let in_vocab = |id: u32| ((id as usize) < vocab.tokens.len()).then_some(id);
+            (vocab.unk, vocab.eos) = (vocab.unk.or(in_vocab(2)), vocab.eos.or(in_vocab(1)));
+            vocab.add_eos = vocab.add_eos.or(Some(true));
+        }
         let splitter = SpecialSplitter::new(&vocab)?;
         let (mut prefix, mut suffix) = (Vec::new(), Vec::new());
         let (model, style) = match vocab.model.as_str() {
-            "gpt2" => {
+            "gpt2" | "gemma4" => {
                 let bpe = Bpe::new(&vocab)?;
-                if vocab.add_bos.unwrap_or(bpe.pre().add_bos) {
+                let pre = bpe.pre();
+                if pre.always_bos || vocab.add_bos.unwrap_or(pre.add_bos) {
                     prefix.push(needed(vocab.bos, "bos_token_id")?);
                 }
-                (Model::Bpe(bpe), Style::ByteLevel)
+                let by_char = Style::Sentencepiece { strip_space: false };
+                let style = if pre.by_char { by_char } else { Style::ByteLevel };
+                (Model::Bpe(bpe), style)
             }
             "llama" => {
                 let spm = Spm::new(&vocab)?;
@@ -67,6 +63,14 @@ impl GgufTokenizer {
                 }
                 let strip_space = spm.space_prefix();
                 (Model::Spm(spm), Style::Sentencepiece { strip_space })
+            }
+            "t5" => {
+                let unigram = Unigram::new(&vocab)?;
+                if vocab.add_bos == Some(true) {
+                    prefix.push(needed(vocab.bos, "bos_token_id")?);
+                }
+                let strip_space = unigram.space_prefix();
+                (Model::Unigram(unigram), Style::Sentencepiece { strip_space })
             }
             "bert" => {
                 vocab.cls = vocab.cls.or(vocab.bos).or_else(|| id_of(&vocab, "[CLS]"));
@@ -78,7 +82,7 @@ impl GgufTokenizer {
             }
             other => bail!(
                 UnsupportedModel,
-                "tokenizer.ggml.model: the tokenizer \"{other}\" is not known; known are gpt2, llama, bert"
+                "tokenizer.ggml.model: the tokenizer \"{other}\" is not known; known are gpt2, gemma4, llama, t5, bert"
             ),
         };
         if vocab.model != "bert" && vocab.add_eos == Some(true) {
@@ -125,6 +129,7 @@ impl GgufTokenizer {
                 Fragment::Text(text) => match &self.model {
                     Model::Bpe(bpe) => bpe.encode(&self.vocab, text, &mut merger, ids)?,
                     Model::Spm(spm) => spm.encode(&self.vocab, text, after_special, &mut merger, ids)?,
+                    Model::Unigram(unigram) => unigram.encode(&self.vocab, text, ids),
                     Model::WordPiece(pieces) => pieces.encode(&self.vocab, text, ids),
                 },
             }
@@ -144,7 +149,7 @@ impl GgufTokenizer {
         match self.vocab.token_type(id) {
             TokenType::Control => true,
             // Sentencepiece writes its unknown token; elsewhere it is a name like the others.
-            TokenType::Unknown => !matches!(self.style, Style::Sentencepiece { .. }),
+            TokenType::Unknown => !matches!(self.model, Model::Spm(_) | Model::Unigram(_)),
             _ => false,
         }
     }
@@ -217,14 +222,7 @@ fn id_of(vocab: &GgufVocab, text: &str) -> Option<u32> {
 }
 
 fn special_tokens(vocab: &GgufVocab) -> SpecialTokens {
-    let mut stop: Vec<u32> = [vocab.eos, vocab.eot, vocab.eom].into_iter().flatten().collect();
-    if vocab.model != "bert" {
-        let named =
-            (0u32..).zip(vocab.tokens.iter()).filter(|(_, t)| END_NAMES.iter().any(|n| n.as_bytes() == *t));
-        stop.extend(named.map(|(id, _)| id));
-    }
-    stop.sort_unstable();
-    stop.dedup();
+    let stop = if vocab.model == "bert" { vocab.eos.into_iter().collect() } else { vocab.stop_set() };
     SpecialTokens {
         bos: vocab.bos,
         eos: vocab.eos,

@@ -19,7 +19,7 @@ impl GgufVocab {
             Ok::<_, Error>(texts.map(|t| t.map(str::as_bytes).collect::<TokenList>()).unwrap_or_default())
         };
         let types = metadata.i64s(&key("token_type"))?.unwrap_or_default();
-        Ok(Self {
+        let mut vocab = Self {
             model: metadata.require_str(&key("model"))?.to_owned(),
             pre: metadata.str(&key("pre"))?.map(str::to_owned),
             tokens: metadata.require_strs(&key("tokens"))?.map(str::as_bytes).collect(),
@@ -42,7 +42,12 @@ impl GgufVocab {
             precompiled_charsmap: charsmap(metadata, &key("precompiled_charsmap"))?,
             lowercase: metadata.bool("tokenizer.ggml.normalizer.lowercase")?,
             strip_accents: metadata.bool("tokenizer.ggml.normalizer.strip_accents")?,
-        })
+            lstrip: Vec::new(),
+            rstrip: Vec::new(),
+        };
+        let text = |key| Ok::<_, Error>(metadata.str(key)?.unwrap_or_default());
+        vocab.set_white_space(text("general.name")?, text("general.architecture")?);
+        Ok(vocab)
     }
 }
 

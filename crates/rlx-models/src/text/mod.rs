@@ -1,7 +1,7 @@
 //! Texts to tokens and back.
 //!
 //! [`Tokenizer`] is one type for `tokenizer.json` (through the `tokenizers` crate) and for the vocabulary in a GGUF
-//! file: byte-level BPE, sentencepiece BPE and WordPiece, built here because they load in a fraction of the time and
+//! file: byte-level BPE, sentencepiece (BPE and unigram) and WordPiece, built here because they load in a fraction of the time and
 //! keep their tokens as bytes. [`StreamDecoder`] and [`StopMatcher`] serve generation, token by token.
 //!
 //! Invariants: what a tokenizer cannot do exactly it refuses by name; encoding takes `n log n` time at most; no text
@@ -16,17 +16,21 @@ mod gguf_tokenizer;
 mod gguf_vocab;
 mod hf_tokenizer;
 mod merge;
+mod piece_trie;
 mod pre;
 mod special;
 mod spm;
 mod stop;
+mod stop_set;
 mod stream;
 mod style;
 mod token_list;
 mod tokenizer;
 mod tokenizer_config;
+mod unigram;
 mod utf8;
 mod vocab;
+mod white_space;
 mod wordpiece;
 
 pub use encoding::Encoding;

@@ -20,6 +20,9 @@ struct Named {
     id: u32,
     /// Cut out only where special tokens are parsed.
     control: bool,
+    /// Takes the white space before it, or after it, along.
+    lstrip: bool,
+    rstrip: bool,
 }
 
 /// Finds control and user-defined tokens in a text. Longer tokens go first, each from left to right.
@@ -42,7 +45,8 @@ impl SpecialSplitter {
             if let Ok(text) = std::str::from_utf8(text)
                 && !text.is_empty()
             {
-                tokens.push(Named { text: text.to_owned(), id, control });
+                let (lstrip, rstrip) = (vocab.lstrip.contains(&id), vocab.rstrip.contains(&id));
+                tokens.push(Named { text: text.to_owned(), id, control, lstrip, rstrip });
             }
         }
         tokens.sort_by_key(|t| std::cmp::Reverse(t.text.len()));
@@ -82,16 +86,17 @@ impl SpecialSplitter {
                     next.push(fragment);
                     continue;
                 };
-                let mut at = 0;
-                for (start, found) in text.match_indices(&token.text) {
-                    if start > at {
-                        next.push(Fragment::Text(&text[at..start]));
+                let mut rest = text;
+                while let Some((before, after)) = rest.split_once(&token.text) {
+                    let before = if token.lstrip { before.trim_end_matches(is_space) } else { before };
+                    if !before.is_empty() {
+                        next.push(Fragment::Text(before));
                     }
                     next.push(Fragment::Token(token.id));
-                    at = start + found.len();
+                    rest = if token.rstrip { after.trim_start_matches(is_space) } else { after };
                 }
-                if at < text.len() {
-                    next.push(Fragment::Text(&text[at..]));
+                if !rest.is_empty() {
+                    next.push(Fragment::Text(rest));
                 }
             }
             fragments = next;
@@ -100,12 +105,17 @@ impl SpecialSplitter {
     }
 }
 
+/// White space that goes with a token: that of ASCII.
+fn is_space(c: char) -> bool {
+    matches!(c, '\t'..='\r' | ' ')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn splitter() -> SpecialSplitter {
-        let vocab = GgufVocab {
+    fn vocab() -> GgufVocab {
+        GgufVocab {
             tokens: ["a", "<s>", "  ", "   ", "<s><s>"].into_iter().collect(),
             token_types: vec![
                 TokenType::Normal,
@@ -115,8 +125,11 @@ mod tests {
                 TokenType::Control,
             ],
             ..GgufVocab::default()
-        };
-        SpecialSplitter::new(&vocab).unwrap()
+        }
+    }
+
+    fn splitter() -> SpecialSplitter {
+        SpecialSplitter::new(&vocab()).unwrap()
     }
 
     #[test]
@@ -132,6 +145,20 @@ mod tests {
     fn control_tokens_are_text_unless_asked_for() {
         use Fragment::{Text, Token};
         assert_eq!(splitter().split("a<s>   b", false), [Text("a<s>"), Token(3), Text("b")]);
+    }
+
+    #[test]
+    fn white_space_goes_with_tokens_that_take_it() {
+        use Fragment::{Text, Token};
+        let split =
+            |vocab: GgufVocab, text: &'static str| SpecialSplitter::new(&vocab).unwrap().split(text, true);
+        let left = GgufVocab { lstrip: vec![1], ..vocab() };
+        assert_eq!(split(left, "a \t<s> b"), [Text("a"), Token(1), Text(" b")]);
+        let right = GgufVocab { rstrip: vec![1], ..vocab() };
+        assert_eq!(
+            split(right, "a <s> \n<s>\u{a0}b<s>\n"),
+            [Text("a "), Token(1), Token(1), Text("\u{a0}b"), Token(1)]
+        );
     }
 
     #[test]

@@ -34,36 +34,16 @@ impl Spm {
                 vocab.tokens.len()
             );
         }
-        let mut byte_ids = [NONE; 256];
-        let mut has_unused = false;
-        for (id, token) in (0u32..).zip(vocab.tokens.iter()) {
-            match vocab.token_type(id) {
-                TokenType::Byte => match byte_of(token) {
-                    Some(byte) => byte_ids[usize::from(byte)] = id,
-                    None => bail!(
-                        InvalidFile,
-                        "tokenizer.ggml.tokens[{id}]: \"{}\" is a byte token, but not of the form <0xAB>",
-                        String::from_utf8_lossy(token)
-                    ),
-                },
-                TokenType::Unused => has_unused = true,
-                _ => {}
-            }
-        }
         let pieces = TokenIndex::new(&vocab.tokens, |id| {
             matches!(vocab.token_type(id), TokenType::Normal | TokenType::UserDefined | TokenType::Unused)
         });
-        let charsmap = match vocab.precompiled_charsmap.as_slice() {
-            [] => None,
-            map => Some(Charsmap::parse(map)?),
-        };
         Ok(Self {
             pieces,
-            byte_ids,
+            byte_ids: byte_ids(vocab)?,
             space_prefix: vocab.add_space_prefix.unwrap_or(true),
             remove_extra_whitespaces: vocab.remove_extra_whitespaces.unwrap_or(false),
-            charsmap,
-            has_unused,
+            charsmap: Charsmap::of(vocab)?,
+            has_unused: vocab.token_types.contains(&TokenType::Unused),
         })
     }
 
@@ -180,6 +160,24 @@ impl Spm {
         }
         out
     }
+}
+
+/// The token of each byte, or [`NONE`]. `InvalidFile` if a byte token is misspelt.
+pub(super) fn byte_ids(vocab: &GgufVocab) -> Result<[u32; 256]> {
+    let mut byte_ids = [NONE; 256];
+    for (id, token) in (0u32..).zip(vocab.tokens.iter()) {
+        if vocab.token_type(id) == TokenType::Byte {
+            match byte_of(token) {
+                Some(byte) => byte_ids[usize::from(byte)] = id,
+                None => bail!(
+                    InvalidFile,
+                    "tokenizer.ggml.tokens[{id}]: \"{}\" is a byte token, but not of the form <0xAB>",
+                    String::from_utf8_lossy(token)
+                ),
+            }
+        }
+    }
+    Ok(byte_ids)
 }
 
 /// The byte of `<0xAB>`.

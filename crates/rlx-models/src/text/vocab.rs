@@ -66,7 +66,8 @@ pub struct SpecialTokens {
 /// [`super::Tokenizer::from_gguf`].
 #[derive(Clone, Debug, Default)]
 pub struct GgufVocab {
-    /// `model`: `gpt2` (byte-level BPE), `llama` (sentencepiece) or `bert` (WordPiece).
+    /// `model`: `gpt2` (byte-level BPE), `gemma4` (BPE over characters), `llama` (sentencepiece's BPE), `t5` (sentencepiece's
+    /// unigram model) or `bert` (WordPiece).
     pub model: String,
     /// `pre`: the name of the pre-tokenizer of a byte-level BPE.
     pub pre: Option<String>,
@@ -110,6 +111,10 @@ pub struct GgufVocab {
     pub lowercase: Option<bool>,
     /// `normalizer.strip_accents`, for WordPiece.
     pub strip_accents: Option<bool>,
+    /// Special tokens that take the white space before them along, where they are found in a text.
+    pub lstrip: Vec<u32>,
+    /// Special tokens that take the white space after them along.
+    pub rstrip: Vec<u32>,
 }
 
 impl GgufVocab {

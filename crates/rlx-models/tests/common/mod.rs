@@ -1,5 +1,5 @@
 //! The small vocabularies in `tests/data`.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, dead_code)]
 
 use std::path::{Path, PathBuf};
 
@@ -39,6 +39,11 @@ pub fn vocab(name: &str) -> GgufVocab {
         eos: id("eos"),
         unk: None,
         add_space_prefix: v["add_space_prefix"].as_bool(),
+        remove_extra_whitespaces: v["remove_extra_whitespaces"].as_bool(),
+        precompiled_charsmap: v["precompiled_charsmap"]
+            .as_array()
+            .map(|bytes| bytes.iter().map(|b| b.as_u64().unwrap() as u8).collect())
+            .unwrap_or_default(),
         ..GgufVocab::default()
     }
 }

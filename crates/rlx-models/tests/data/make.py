@@ -1,6 +1,6 @@
 """Makes the small vocabularies in this folder, and the ids that the reference tokenizers give for awkward texts.
 
-    pip install tokenizers sentencepiece && python make.py
+    pip install tokenizers sentencepiece protobuf && python make.py
 """
 
 import json
@@ -8,6 +8,7 @@ import os
 import tempfile
 
 import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -185,6 +186,51 @@ def sentencepiece_bpe():
         )
 
 
+def sentencepiece_unigram():
+    """Sentencepiece's unigram model as T5 and XLM-RoBERTa have it: texts are rewritten, spaces merged."""
+    rules = {"\t": " ", "\n": " ", "\r": " ", "\u00a0": " ", "\u3000": " ", "\u200b": "", "\u00ad": "", "\ufb01": "fi", "e\u0301": "\u00e9", "\u0451": "\u0435", "\u2026": "..."}
+    for name, options in [
+        ("unigram.json", dict(vocab_size=300, byte_fallback=False, user_defined_symbols=["<mask>"])),
+        ("unigram_bytes.json", dict(vocab_size=560, byte_fallback=True)),
+    ]:
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "rules.tsv"), "w", encoding="utf-8") as f:
+                for old, new in rules.items():
+                    f.write(" ".join(f"{ord(c):X}" for c in old) + "\t" + " ".join(f"{ord(c):X}" for c in new) + "\n")
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(SENTENCES),
+                model_prefix=os.path.join(folder, "m"),
+                model_type="unigram",
+                normalization_rule_tsv=os.path.join(folder, "rules.tsv"),
+                character_coverage=1.0,
+                hard_vocab_limit=False,
+                minloglevel=2,
+                **options,
+            )
+            sp = sentencepiece.SentencePieceProcessor(model_file=os.path.join(folder, "m.model"))
+            proto = sentencepiece_model_pb2.ModelProto()
+            with open(os.path.join(folder, "m.model"), "rb") as f:
+                proto.ParseFromString(f.read())
+        n = sp.get_piece_size()
+        kinds = {2: 2, 3: 3, 4: 4, 5: 5, 6: 6}
+        write(
+            name,
+            {
+                "model": "t5",
+                "tokens": [sp.id_to_piece(i) for i in range(n)],
+                "scores": [sp.get_score(i) for i in range(n)],
+                "token_types": [kinds.get(p.type, 1) for p in proto.pieces],
+                "bos": sp.bos_id(),
+                "eos": sp.eos_id(),
+                "add_space_prefix": True,
+                "remove_extra_whitespaces": True,
+                "precompiled_charsmap": list(proto.normalizer_spec.precompiled_charsmap),
+                "cases": [{**c, "text_back": sp.decode(c["ids"])} for c in cases(sp.encode)],
+            },
+        )
+
+
 byte_level()
 wordpiece()
 sentencepiece_bpe()
+sentencepiece_unigram()

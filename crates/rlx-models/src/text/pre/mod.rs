@@ -19,6 +19,10 @@ pub(crate) struct PreTokenizer {
     pub(crate) ignore_merges: bool,
     /// Whether BOS is added where the file does not say.
     pub(crate) add_bos: bool,
+    /// Whether BOS is added even where the file says that it is not.
+    pub(crate) always_bos: bool,
+    /// Merges start from characters, spaces being marked as sentencepiece marks them; else from bytes.
+    pub(crate) by_char: bool,
 }
 
 impl PreTokenizer {
@@ -39,6 +43,8 @@ impl PreTokenizer {
             splitter: Splitter::new(entry.stages)?,
             ignore_merges: entry.ignore_merges,
             add_bos: entry.add_bos,
+            always_bos: entry.always_bos,
+            by_char: entry.by_char,
         })
     }
 
@@ -103,6 +109,45 @@ mod tests {
     fn stages_cut_the_pieces_of_the_stage_before() {
         assert_eq!(words("default", "a, 12345!"), ["a", ",", " ", "123", "45", "!"]);
         assert_eq!(words("deepseek-v3", "1234中文 a.b"), ["123", "4", "中文", " a", ".b"]);
+    }
+
+    #[test]
+    fn digits_are_grouped_from_the_right() {
+        for name in ["afmoe", "tiny_aya", "superbpe"] {
+            assert_eq!(words(name, "1234567"), ["1", "234", "567"], "{name}");
+            assert_eq!(words(name, "123"), ["123"], "{name}");
+        }
+        assert_eq!(words("afmoe", "x 1234y"), ["x", " ", "1", "234", "y"]);
+        assert_eq!(words("tiny_aya", "x 1234y"), ["x", " ", "123", "4", "y"], "no border after the digits");
+        assert_eq!(words("tiny_aya", "x1234"), ["x", "1", "234"]);
+        assert_eq!(
+            words("superbpe", "12½3456 a b"),
+            ["12½3", "456", " a b"],
+            "what is no digit is not cut off"
+        );
+    }
+
+    #[test]
+    fn jais_2_cuts_runs_of_spaces_by_powers_of_two() {
+        let lens = |text: &str| words("jais-2", text).into_iter().map(str::len).collect::<Vec<_>>();
+        assert_eq!(lens(&" ".repeat(13)), [8, 4, 1]);
+        assert_eq!(lens(&format!("{}x", " ".repeat(14))), [8, 4, 1, 2]);
+        assert_eq!(lens(&format!("{}x", " ".repeat(5))), [4, 2]);
+        assert_eq!(lens("  "), [2]);
+        assert_eq!(lens("  x"), [1, 2]);
+        assert_eq!(words("jais-2", "a  \n  b"), ["a", "  \n", " ", " b"]);
+    }
+
+    #[test]
+    fn kimi_keeps_han_apart_from_other_letters() {
+        assert_eq!(words("kimi-k2", "abc中文def 1234"), ["abc", "中文", "def", " ", "123", "4"]);
+        assert_eq!(words("kimi-k2", "Don't"), ["Don't"]);
+    }
+
+    #[test]
+    fn lines_are_words_where_merges_cross_spaces() {
+        assert_eq!(words("gemma4", "a b\n\nc"), ["a b", "\n\n", "c"]);
+        assert_eq!(words("exaone-moe", "a b  c"), ["a b", " ", " c"]);
     }
 
     #[test]

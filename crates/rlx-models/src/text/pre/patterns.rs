@@ -10,10 +10,12 @@ pub(super) struct Entry {
     pub(super) stages: &'static [Stage],
     pub(super) ignore_merges: bool,
     pub(super) add_bos: bool,
+    pub(super) always_bos: bool,
+    pub(super) by_char: bool,
 }
 
 const fn entry(names: &'static [&'static str], stages: &'static [Stage]) -> Entry {
-    Entry { names, stages, ignore_merges: false, add_bos: false }
+    Entry { names, stages, ignore_merges: false, add_bos: false, always_bos: false, by_char: false }
 }
 
 const fn stage(pattern: &'static str) -> Stage {
@@ -87,6 +89,12 @@ pub(super) const TABLE: &[Entry] = &[
     ),
     entry(&["qwen35"], &[QWEN_35]),
     entry(&["seed-coder"], &[SEED_CODER]),
+    entry(&["ufakzeka"], &[UFAKZEKA]),
+    entry(&["bailingmoe", "bailingmoe2", "llada-moe"], &[BAILING]),
+    entry(&["exaone-moe"], &[EXAONE_MOE]),
+    entry(&["laguna"], &[LINES, QWEN_2]),
+    Entry { ignore_merges: true, ..entry(&["minicpm5"], &[stage(r"\p{N}{1,3}"), MINICPM_5]) },
+    entry(&["jais-2"], &[JAIS_2]),
     entry(
         &["deepseek-llm"],
         &[
@@ -103,11 +111,54 @@ pub(super) const TABLE: &[Entry] = &[
         &[stage(r"[\r\n]"), stage(r"\s?\p{L}+"), stage(r"\s?\p{P}+"), CJK_AND_HANGUL, stage(r"\p{N}")],
     ),
     entry(
-        &["deepseek-v3", "hunyuan-dense", "joyai-llm"],
-        &[stage(r"\p{N}{1,3}"), stage("[一-龥぀-ゟ゠-ヿ]+"), DEEPSEEK_3],
+        &["deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"],
+        &[stage(r"\p{N}{1,3}"), HAN_AND_KANA, DEEPSEEK_3],
     ),
+    entry(&["spark2_5"], &[stage(r"\p{N}{1,3}"), HAN_AND_KANA, SPARK_2_5, stage(r"\p{N}")]),
+    entry(
+        &["afmoe"],
+        &[
+            Stage { pattern: r"\p{N}+", run: Run::Threes },
+            stage(
+                "[一-鿿㐀-䶿豈-\u{faff}぀-ゟ゠-ヿ･-ﾟ⼀-⿟\u{e00}-\u{e7f}\u{e80}-\u{eff}ក-\u{17ff}က-႟ꩠ-ꩿꧠ-\u{a9ff}가-\u{d7af}ᄀ-ᇿ]+",
+            ),
+            DEEPSEEK_3,
+        ],
+    ),
+    Entry {
+        ignore_merges: true,
+        ..entry(
+            &["youtu"],
+            &[stage("[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-ヿ]+"), YOUTU],
+        )
+    },
     Entry { ignore_merges: true, add_bos: true, ..entry(&["tekken"], &[TEKKEN]) },
-    entry(&["gpt-4o", "llama4", "kanana2"], &[GPT_4O]),
+    entry(&["gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"], &[GPT_4O]),
+    Entry { ignore_merges: true, ..entry(&["granite-embed-multi-97m"], &[GPT_4O]) },
+    entry(&["tiny_aya", "cohere2moe"], &[Stage { pattern: r"\d+\b", run: Run::Threes }, GPT_4O]),
+    entry(&["kimi-k2"], &[KIMI_K2]),
+    entry(&["superbpe"], &[stage(r"\p{N}+"), Stage { pattern: r"\d+", run: Run::ThreesWithin }]),
+    Entry {
+        add_bos: true,
+        ..entry(
+            &["chameleon"],
+            &[
+                stage("<sentinel:[0-9]+>"),
+                stage("IMGIMG[A-I]{1,4}Z"),
+                stage("[\\t\\n]|    |  "),
+                stage(r"\p{N}"),
+                stage(r"[\p{P}!-/:-@\[-`{-~]"),
+                GPT_2,
+            ],
+        )
+    },
+    Entry {
+        add_bos: true,
+        always_bos: true,
+        by_char: true,
+        ..entry(&["gemma4", "granite-embed-multi-311m"], &[LINES])
+    },
+    Entry { by_char: true, ..entry(&["sarvam-moe"], &[LINES]) },
     entry(&["poro-chat", "bloom", "gpt3-finnish"], &[BLOOM]),
     entry(&["viking"], &[BLOOM, stage(r"\p{N}")]),
 ];
@@ -145,6 +196,42 @@ const DEEPSEEK_3: Stage = Stage {
     run: Run::LeaveLastUnlessBreak,
 };
 
+const SPARK_2_5: Stage = Stage {
+    pattern: concat!(
+        r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"##,
+        r"| ?[\p{P}\p{S}]+|[\r\n]|\s+"
+    ),
+    run: Run::LeaveLast,
+};
+
+const UFAKZEKA: Stage = Stage {
+    pattern: r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+",
+    run: Run::LeaveLastUnlessBreak,
+};
+
+const BAILING: Stage = Stage {
+    pattern: r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+",
+    run: Run::LeaveLastUnlessBreak,
+};
+
+/// Words stay together with the single spaces between them.
+const EXAONE_MOE: Stage = Stage {
+    pattern: concat!(
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+",
+        r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+"
+    ),
+    run: Run::LeaveLastUnlessBreak,
+};
+
+const MINICPM_5: Stage = Stage {
+    pattern: r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+",
+    run: Run::LeaveLastUnlessBreak,
+};
+
+const JAIS_2: Stage = Stage { pattern: LLAMA_3.pattern, run: Run::PowersOfTwo };
+
+const LINES: Stage = stage(r"[^\n]+|\n+");
+
 const TEKKEN: Stage = Stage {
     pattern: concat!(
         r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
@@ -162,6 +249,28 @@ const GPT_4O: Stage = Stage {
     ),
     run: Run::LeaveLastUnlessBreak,
 };
+
+const YOUTU: Stage = Stage {
+    pattern: concat!(
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+        r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+        r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+"
+    ),
+    run: Run::LeaveLastUnlessBreak,
+};
+
+/// As GPT-4o, but Han letters are words of their own.
+const KIMI_K2: Stage = Stage {
+    pattern: concat!(
+        r"\p{Han}+",
+        r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+        r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+        r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
+    ),
+    run: Run::LeaveLastUnlessBreak,
+};
+
+const HAN_AND_KANA: Stage = stage("[一-龥぀-ゟ゠-ヿ]+");
 
 const BLOOM: Stage = stage(r" ?[^(\s|.,!?…。，、।۔،)]+");
 
