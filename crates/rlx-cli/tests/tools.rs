@@ -154,7 +154,8 @@ fn bench_prints_one_object_with_its_keys() {
     let run = rlx(args).ok();
     assert_eq!(run.text().lines().count(), 1);
     let report = run.json();
-    let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
+    let mut keys: Vec<&String> = report.as_object().unwrap().keys().collect();
+    keys.sort();
     let wanted = [
         "bind_us",
         "compile_ms",
@@ -174,7 +175,8 @@ fn bench_prints_one_object_with_its_keys() {
 
     let args = ["bench", "decode", "--model", &path("llama"), "--prompt-tokens", "9", "--gen-tokens", "4"];
     let report = rlx(args).ok().json();
-    let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
+    let mut keys: Vec<&String> = report.as_object().unwrap().keys().collect();
+    keys.sort();
     let wanted = [
         "compile_ms",
         "decode_tok_per_s",

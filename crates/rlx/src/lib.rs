@@ -114,8 +114,11 @@ pub mod prelude {
     pub use rlx_ir::env::Settings;
     pub use rlx_ir::{Builder, DType, ErrorKind, Graph, OpSet, Shape, Tensor, Value};
     pub use rlx_models::language::{
-        CancelToken, FinishReason, GenerateEvent, GenerateOptions, LanguageModel, LanguageOptions,
+        CancelToken, Conversation, FinishReason, GenerateEvent, GenerateOptions, LanguageModel,
+        LanguageOptions,
     };
+    pub use rlx_models::sampling::SamplingParams;
+    pub use rlx_models::text::{ChatEnd, ChatMessage, ChatOptions, ChatTemplate};
     pub use rlx_models::{EmbeddingModel, EmbeddingOptions, Embeddings};
     pub use rlx_runtime::weights::{MemoryWeights, NoWeights};
     pub use rlx_runtime::{RunContext, Runtime, Session, SessionOptions};

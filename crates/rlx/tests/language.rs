@@ -317,3 +317,59 @@ fn tensors_that_are_missing_or_of_another_shape_are_named() {
     let e = model.generate("text", &greedy(1), go_on).unwrap_err();
     assert!(e.kind() == ErrorKind::NotFound && e.message().contains("tokenizer.json"), "{e:?}");
 }
+
+#[test]
+fn a_conversation_runs_only_what_is_new_and_answers_alike() {
+    let template =
+        "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: ";
+    let path = common::llama_gguf_with("conversation", |m| {
+        m.set("tokenizer.chat_template", template);
+    });
+    let model = LanguageModel::load(&runtime(), &path.0, &f32_options()).unwrap();
+    let options =
+        GenerateOptions { sampling: SamplingParams::greedy().logit_bias(2, f32::NEG_INFINITY), ..greedy(6) };
+    let mut conversation = model.conversation().unwrap();
+    let mut messages = vec![ChatMessage::system("w1")];
+    let mut held = 0;
+    for question in ["w3 w5", "w7", "and then?"] {
+        messages.push(ChatMessage::user(question));
+        let ids = model.chat_ids(&messages, &ChatOptions::default()).unwrap();
+        assert_eq!(ids.iter().filter(|&&id| id == 1).count(), 1, "one BOS, that of the template");
+        let fresh = model.generate_ids(&ids, &options, go_on).unwrap();
+        let mut ran = Vec::new();
+        let answer = conversation
+            .reply(&messages, &ChatOptions::default(), &options, |event| {
+                if let GenerateEvent::Prompt { done, total } = event {
+                    ran.push((done, total));
+                }
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        assert_eq!(answer.token_ids, fresh.token_ids);
+        assert_eq!((answer.prompt_tokens, fresh.cached_tokens), (ids.len(), 0));
+        assert!(answer.cached_tokens >= held && answer.cached_tokens < ids.len());
+        assert_eq!(answer.timings.prompt_tokens, ids.len() - answer.cached_tokens);
+        assert_eq!(ran.last(), Some(&(ids.len(), ids.len())));
+        assert_eq!(conversation.cached_tokens(), ids.len() + answer.token_ids.len() - 1);
+        // All up to the answer is common with the next turn, but for the last token of the prompt.
+        held = ids.len() - 1;
+        messages.push(ChatMessage::assistant(answer.text));
+    }
+    // Another conversation in the same cache, then one that fails, then one that goes on.
+    let other = [ChatMessage::user("w9")];
+    let ids = model.chat_ids(&other, &ChatOptions::default()).unwrap();
+    let answer = conversation.generate(&ids, &options, go_on).unwrap();
+    assert_eq!(answer.token_ids, model.generate_ids(&ids, &options, go_on).unwrap().token_ids);
+    let long = [ChatMessage::user("a".repeat(300))];
+    let e = conversation.reply(&long, &ChatOptions::default(), &options, go_on).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::ContextExceeded);
+    assert_eq!(conversation.generate(&ids, &options, go_on).unwrap().token_ids, answer.token_ids);
+}
+
+#[test]
+fn without_a_chat_template_nothing_is_guessed() {
+    let path = common::llama_gguf("no-chat");
+    let model = LanguageModel::load(&runtime(), &path.0, &f32_options()).unwrap();
+    let e = model.chat_ids(&[ChatMessage::user("w1")], &ChatOptions::default()).unwrap_err();
+    assert!(e.kind() == ErrorKind::NotFound && e.message().contains("chat template"), "{e:?}");
+}

@@ -4,12 +4,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use rlx_ir::{Tick, bail};
-use rlx_runtime::pages::Sequence;
 
+use super::cache::Cache;
 use super::model::LanguageModel;
 use super::options::GenerateOptions;
 use super::output::{FinishReason, GenerateEvent, GenerateTimings, Generation};
-use super::session::{DecodeSession, Request, Wanted};
+use super::session::Wanted;
 use crate::sampling::Sampler;
 use crate::text::{EncodeOptions, StopMatcher, StreamDecoder, Tokenizer};
 use crate::{Error, Result};
@@ -29,14 +29,8 @@ impl LanguageModel {
         options: &GenerateOptions,
         on_event: impl FnMut(GenerateEvent<'_>) -> ControlFlow<()>,
     ) -> Result<Generation> {
-        let tokenizer = self.tokenizer()?;
         let ids = self.prompt_ids(prompt)?;
-        let text = TextStream {
-            decoder: Some(StreamDecoder::continuation(tokenizer.clone())),
-            stop: StopMatcher::new(options.stop.iter().cloned())?,
-            text: String::new(),
-        };
-        self.run(&ids, text, options, on_event)
+        self.run_alone(&ids, self.text_stream(options)?, options, on_event)
     }
 
     /// Continues `prompt_ids`; the text stays empty, and stop strings are not looked for. Needs no tokenizer.
@@ -50,7 +44,7 @@ impl LanguageModel {
         on_event: impl FnMut(GenerateEvent<'_>) -> ControlFlow<()>,
     ) -> Result<Generation> {
         let text = TextStream { decoder: None, stop: StopMatcher::default(), text: String::new() };
-        self.run(prompt_ids, text, options, on_event)
+        self.run_alone(prompt_ids, text, options, on_event)
     }
 
     /// The tokens of `prompt` as [`generate`](Self::generate) takes them.
@@ -67,24 +61,43 @@ impl LanguageModel {
         Ok(ids)
     }
 
-    fn run(
+    /// The text of a continuation with these options.
+    pub(super) fn text_stream(&self, options: &GenerateOptions) -> Result<TextStream> {
+        Ok(TextStream {
+            decoder: Some(StreamDecoder::continuation(self.tokenizer()?.clone())),
+            stop: StopMatcher::new(options.stop.iter().cloned())?,
+            text: String::new(),
+        })
+    }
+
+    /// Runs in the memory that the last generation left.
+    fn run_alone(
+        &self,
+        prompt: &[u32],
+        text: TextStream,
+        options: &GenerateOptions,
+        on_event: impl FnMut(GenerateEvent<'_>) -> ControlFlow<()>,
+    ) -> Result<Generation> {
+        let mut cache = Cache::new(self.check_out()?);
+        // After an error the memory is dropped: whatever it holds reaches nobody.
+        let generation = self.run(prompt, text, options, &mut cache, on_event)?;
+        cache.clear();
+        self.check_in(cache.session);
+        Ok(generation)
+    }
+
+    /// Continues `prompt`, of which the cache may hold a part already.
+    pub(super) fn run(
         &self,
         prompt: &[u32],
         mut text: TextStream,
         options: &GenerateOptions,
+        cache: &mut Cache,
         mut on_event: impl FnMut(GenerateEvent<'_>) -> ControlFlow<()>,
     ) -> Result<Generation> {
         if options.max_tokens < -1 {
             bail!(InvalidArgument, "max_tokens is {}, and must be -1 or more", options.max_tokens);
         }
-        let mut run = Run {
-            sampler: Sampler::new(options.sampling.clone())?,
-            stop_tokens: self.stop_tokens()?,
-            max_tokens: usize::try_from(options.max_tokens).unwrap_or(usize::MAX),
-            options,
-            token_ids: Vec::new(),
-            timings: GenerateTimings { prompt_tokens: prompt.len(), ..GenerateTimings::default() },
-        };
         let limits = self.limits();
         if prompt.len() > limits.context {
             bail!(
@@ -94,18 +107,29 @@ impl LanguageModel {
                 limits.context
             );
         }
+        let mut run = Run {
+            sampler: Sampler::new(options.sampling.clone())?,
+            stop_tokens: self.stop_tokens()?,
+            max_tokens: usize::try_from(options.max_tokens).unwrap_or(usize::MAX),
+            options,
+            token_ids: Vec::new(),
+            timings: GenerateTimings::default(),
+        };
+        let mut cached_tokens = 0;
         let finish_reason = if run.max_tokens == 0 {
             FinishReason::Length
         } else if prompt.is_empty() {
             bail!(InvalidArgument, "the prompt has no tokens");
         } else {
-            let mut session = self.check_out()?;
-            let mut sequence = Sequence::default();
-            // After an error the memory is dropped: whatever it holds reaches nobody.
-            let reason = run.all(&mut session, &mut sequence, prompt, &mut text, &mut on_event)?;
-            session.truncate(&mut sequence, 0);
-            self.check_in(session);
-            reason
+            cache.keep_prefix(prompt);
+            cached_tokens = cache.len();
+            match run.all(cache, prompt, &mut text, &mut on_event) {
+                Ok(reason) => reason,
+                Err(e) => {
+                    cache.discard()?;
+                    return Err(e);
+                }
+            }
         };
         if finish_reason != FinishReason::Stop && finish_reason != FinishReason::Cancelled {
             // Nothing is left to stop.
@@ -115,6 +139,7 @@ impl LanguageModel {
             text: text.text,
             token_ids: run.token_ids,
             prompt_tokens: prompt.len(),
+            cached_tokens,
             finish_reason,
             timings: run.timings,
         })
@@ -134,24 +159,26 @@ struct Run<'a> {
 impl Run<'_> {
     fn all(
         &mut self,
-        session: &mut DecodeSession,
-        sequence: &mut Sequence,
+        cache: &mut Cache,
         prompt: &[u32],
         text: &mut TextStream,
         on_event: &mut dyn FnMut(GenerateEvent<'_>) -> ControlFlow<()>,
     ) -> Result<FinishReason> {
-        let (context, batch) = (session.limits().context, session.limits().tokens);
+        let (context, batch) = (cache.session.limits().context, cache.session.limits().tokens);
+        let (held, new) = prompt.split_at(cache.len());
+        held.iter().for_each(|&id| self.sampler.accept(id));
+        self.timings.prompt_tokens = new.len();
         let start = Tick::now();
         let mut next = None;
-        for chunk in prompt.chunks(batch) {
+        for chunk in new.chunks(batch) {
             if self.options.cancel.is_cancelled() {
                 return Ok(FinishReason::Cancelled);
             }
-            let done = sequence.len() + chunk.len();
+            let done = cache.len() + chunk.len();
             let last = done == prompt.len();
             let wanted = if last { Wanted::Last } else { Wanted::None };
             chunk.iter().for_each(|&id| self.sampler.accept(id));
-            let logits = step(session, sequence, chunk, wanted)?;
+            let logits = cache.step(chunk, wanted)?;
             if last {
                 self.timings.prefill_ns = start.elapsed_ns();
                 next = Some(self.sampler.sample(logits).map_err(|e| at(e, done))?);
@@ -174,13 +201,13 @@ impl Run<'_> {
             if let Some(reason) = text.push(token, on_event) {
                 return Ok(reason);
             }
-            if self.token_ids.len() >= self.max_tokens || sequence.len() >= context {
+            if self.token_ids.len() >= self.max_tokens || cache.len() >= context {
                 return Ok(FinishReason::Length);
             }
             if self.options.cancel.is_cancelled() {
                 return Ok(FinishReason::Cancelled);
             }
-            let logits = step(session, sequence, &[token], Wanted::Last)?;
+            let logits = cache.step(&[token], Wanted::Last)?;
             token = self.sampler.sample(logits).map_err(|e| at(e, prompt.len() + self.token_ids.len()))?;
             self.timings.decode_steps += 1;
             self.timings.decode_ns = start.elapsed_ns();
@@ -188,21 +215,12 @@ impl Run<'_> {
     }
 }
 
-fn step<'a>(
-    session: &'a mut DecodeSession,
-    sequence: &mut Sequence,
-    tokens: &[u32],
-    logits: Wanted,
-) -> Result<&'a [f32]> {
-    session.step_one(Request { sequence, tokens, logits })
-}
-
 fn at(e: Error, tokens: usize) -> Error {
     e.context(format!("after {tokens} tokens"))
 }
 
 /// Tokens to text that is certain.
-struct TextStream {
+pub(super) struct TextStream {
     decoder: Option<StreamDecoder<Arc<Tokenizer>>>,
     stop: StopMatcher,
     text: String,

@@ -11,7 +11,7 @@ use super::session::DecodeSession;
 use crate::arch::decoder::{self, DecoderLimits, DecoderShape};
 use crate::files::{ModelConfig, ModelFiles};
 use crate::hub;
-use crate::text::{GgufVocab, Tokenizer, TokenizerConfig};
+use crate::text::{ChatTemplate, GgufVocab, Tokenizer, TokenizerConfig};
 use crate::{Error, Result};
 
 /// What a language model keeps in memory, in bytes.
@@ -35,6 +35,7 @@ pub struct LanguageModel {
     limits: DecoderLimits,
     shape: DecoderShape,
     tokenizer: OnceLock<Arc<Tokenizer>>,
+    chat_template: OnceLock<Arc<ChatTemplate>>,
     /// The memory of the last generation, for the next one.
     idle: Mutex<Option<DecodeSession>>,
 }
@@ -92,7 +93,15 @@ impl LanguageModel {
             progress,
         };
         let session = Session::compile(runtime, &graph, decoder.weights(), &session_options)?;
-        Ok(Self { files, session, limits, shape, tokenizer: OnceLock::new(), idle: Mutex::new(None) })
+        Ok(Self {
+            files,
+            session,
+            limits,
+            shape,
+            tokenizer: OnceLock::new(),
+            chat_template: OnceLock::new(),
+            idle: Mutex::new(None),
+        })
     }
 
     /// The files.
@@ -132,6 +141,23 @@ impl LanguageModel {
             (ModelConfig::Hf(_), folder) => Tokenizer::from_folder(folder.unwrap_or(Path::new(".")))?,
         };
         Ok(self.tokenizer.get_or_init(|| Arc::new(tokenizer)))
+    }
+
+    /// The chat template that the model's files bring; it is read when it is asked for first.
+    ///
+    /// # Errors
+    /// `NotFound` where they have none: how a model writes conversations is not guessed. `InvalidFile` where it is no
+    /// template; errors of [`tokenizer`](Self::tokenizer).
+    pub fn chat_template(&self) -> Result<&Arc<ChatTemplate>> {
+        if let Some(template) = self.chat_template.get() {
+            return Ok(template);
+        }
+        let template = match (self.files.config(), self.files.folder()) {
+            (ModelConfig::Gguf(gguf), _) => ChatTemplate::from_gguf(gguf.metadata(), self.tokenizer()?)
+                .map_err(|e| e.context(self.files.path().display()))?,
+            (ModelConfig::Hf(_), folder) => ChatTemplate::from_folder(folder.unwrap_or(Path::new(".")))?,
+        };
+        Ok(self.chat_template.get_or_init(|| Arc::new(template)))
     }
 
     /// The tokens that end a text: all that the tokenizer or, where there is none, the config names.

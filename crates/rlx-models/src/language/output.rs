@@ -44,7 +44,7 @@ pub enum GenerateEvent<'a> {
 /// How long a generation took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GenerateTimings {
-    /// Tokens of the prompt.
+    /// Tokens of the prompt that were run.
     pub prompt_tokens: usize,
     /// Nanoseconds until the logits after the prompt were there.
     pub prefill_ns: u64,
@@ -79,6 +79,8 @@ pub struct Generation {
     pub token_ids: Vec<u32>,
     /// Tokens of the prompt, BOS included.
     pub prompt_tokens: usize,
+    /// Those of them that were in the cache already, and were not run again.
+    pub cached_tokens: usize,
     /// Why it ended.
     pub finish_reason: FinishReason,
     /// How long it took.

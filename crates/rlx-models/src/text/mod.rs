@@ -1,8 +1,9 @@
 //! Texts to tokens and back.
 //!
 //! [`Tokenizer`] is one type for `tokenizer.json` (through the `tokenizers` crate) and for the vocabulary in a GGUF
-//! file: byte-level BPE, sentencepiece (BPE and unigram) and WordPiece, built here because they load in a fraction of the time and
-//! keep their tokens as bytes. [`StreamDecoder`] and [`StopMatcher`] serve generation, token by token.
+//! file: byte-level BPE, sentencepiece (BPE and unigram) and WordPiece, built here because they load in a fraction of the
+//! time and keep their tokens as bytes. [`ChatTemplate`] makes one text of a conversation. [`StreamDecoder`] and
+//! [`StopMatcher`] serve generation, token by token.
 //!
 //! Invariants: what a tokenizer cannot do exactly it refuses by name; encoding takes `n log n` time at most; no text
 //! makes it panic.
@@ -11,6 +12,7 @@ mod bert_words;
 mod bpe;
 mod byte_level;
 mod charsmap;
+mod chat;
 mod encoding;
 mod gguf_tokenizer;
 mod gguf_vocab;
@@ -33,6 +35,7 @@ mod vocab;
 mod white_space;
 mod wordpiece;
 
+pub use chat::{ChatEnd, ChatMessage, ChatOptions, ChatTemplate};
 pub use encoding::Encoding;
 pub use stop::StopMatcher;
 pub use stream::StreamDecoder;

@@ -63,6 +63,20 @@ impl TokenizerConfig {
             model_max_length: max.filter(|m| (1.0..1e9).contains(m)).map(|m| m as usize),
         })
     }
+
+    /// The tokens with a role by their names in these files: `bos_token`.
+    pub(super) fn named_tokens(&self) -> Vec<(String, String)> {
+        let named = [
+            ("bos_token", &self.bos_token),
+            ("eos_token", &self.eos_token),
+            ("unk_token", &self.unk_token),
+            ("sep_token", &self.sep_token),
+            ("pad_token", &self.pad_token),
+            ("cls_token", &self.cls_token),
+            ("mask_token", &self.mask_token),
+        ];
+        named.into_iter().filter_map(|(name, token)| Some((name.to_owned(), token.clone()?))).collect()
+    }
 }
 
 /// A token that is written as its text or as an object with `content`.

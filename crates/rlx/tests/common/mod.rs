@@ -72,6 +72,11 @@ impl Drop for TempPath {
 
 /// The tiny Llama as a GGUF file, with a vocabulary of single bytes and a few words.
 pub fn llama_gguf(name: &str) -> TempPath {
+    llama_gguf_with(name, |_| {})
+}
+
+/// The same with more metadata.
+pub fn llama_gguf_with(name: &str, more: impl Fn(&mut MetadataBuilder)) -> TempPath {
     let path = TempPath::new(&format!("{name}.gguf"));
     let (heads, kv_heads, vocab) = (4, 2, 314);
     let mut m = MetadataBuilder::new();
@@ -101,6 +106,7 @@ pub fn llama_gguf(name: &str) -> TempPath {
     m.set_strs("tokenizer.ggml.tokens", &tokens);
     m.set_numbers("tokenizer.ggml.scores", &vec![0f32; vocab]);
     m.set_numbers("tokenizer.ggml.token_type", &types);
+    more(&mut m);
 
     let source = Tensors::open("llama", "model.safetensors");
     let mut writer = Writer::new(&path.0, m).unwrap();
