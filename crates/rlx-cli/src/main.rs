@@ -8,6 +8,7 @@ mod model;
 mod options;
 mod output;
 mod progress;
+mod sampling;
 mod texts;
 mod workload;
 

@@ -70,7 +70,7 @@ fn json_has_the_text_and_its_tokens() {
     let report = run.json();
     let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
     let wanted =
-        ["decode_tok_per_s", "finish_reason", "prefill_tok_per_s", "prompt_tokens", "text", "token_ids"];
+        ["text", "token_ids", "prompt_tokens", "finish_reason", "prefill_tok_per_s", "decode_tok_per_s"];
     assert_eq!(keys, wanted);
     assert!(["length", "eos"].contains(&report["finish_reason"].as_str().unwrap()));
     // Greedy is deterministic, and streaming gives the same text.
@@ -105,6 +105,30 @@ fn a_seed_repeats_and_is_told() {
 }
 
 #[test]
+fn penalties_and_bias_move_the_choice() {
+    let model = llama_gguf("cli-penalties");
+    let ids = |args: &[&str]| {
+        let args = [&["-p", "hi", "-n", "12", "--temp", "0", "--format", "json"], args].concat();
+        let report = generate(&model.0, &args).ok().json();
+        let ids = report["token_ids"].as_array().unwrap().iter();
+        ids.map(|id| id.as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    let plain = ids(&[]);
+    let ban = format!("{}=-inf", plain[0]);
+    assert!(!ids(&["--logit-bias", &ban]).contains(&plain[0]));
+    assert!(ids(&["--logit-bias", "300=1000"]).iter().all(|&id| id == 300));
+    for (option, value) in
+        [("--repeat-penalty", "1000"), ("--presence-penalty", "1000"), ("--frequency-penalty", "1000")]
+    {
+        let mut ids = ids(&["--logit-bias", "2=-inf", "--repeat-last-n", "-1", option, value]);
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 12, "{option}: no token comes twice");
+    }
+    assert_eq!(ids(&["--repeat-penalty", "1000", "--repeat-last-n", "0"]), plain);
+}
+
+#[test]
 fn a_prompt_that_does_not_fit_is_refused() {
     let model = llama_gguf("cli-context");
     let prompt = "a".repeat(40);
@@ -126,6 +150,13 @@ fn values_that_do_not_fit_are_errors_of_the_command_line() {
         ("--min-p", "-0.1"),
         ("--top-k", "-1"),
         ("--seed", "x"),
+        ("--repeat-penalty", "0"),
+        ("--repeat-last-n", "-2"),
+        ("--presence-penalty", "inf"),
+        ("--frequency-penalty", "x"),
+        ("--logit-bias", "1"),
+        ("--logit-bias", "1=nan"),
+        ("--logit-bias", "314=1"),
         ("--format", "npy"),
         ("-c", "-1"),
     ] {

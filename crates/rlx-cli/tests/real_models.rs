@@ -190,3 +190,45 @@ fn a_cold_start_is_shown() {
     let best = times.iter().copied().fold(f64::INFINITY, f64::min);
     println!("from the start of the process to a vector: {best:.1} ms (best of {})", times.len());
 }
+
+#[test]
+#[ignore = "needs RLX_TEST_MODELS"]
+fn awkward_texts_have_the_ids_of_the_reference() {
+    use rlx::models::text::{EncodeOptions, GgufVocab, Tokenizer};
+    let awkward = std::fs::read(common::tests_of("rlx-models", "data/awkward.json")).unwrap();
+    let awkward: Value = serde_json::from_slice(&awkward).unwrap();
+    let texts = awkward["texts"].as_array().unwrap();
+    for (key, file) in [("smollm2", smollm2()), ("gemma3", model("gemma3-270m-q4_k_m.gguf"))] {
+        let gguf = rlx::gguf::Gguf::open(file).unwrap();
+        let tokenizer = Tokenizer::from_gguf(GgufVocab::from_metadata(gguf.metadata()).unwrap()).unwrap();
+        let expected = awkward[key].as_array().unwrap();
+        assert_eq!(texts.len(), expected.len());
+        for (text, expected) in texts.iter().zip(expected) {
+            for (parse_special, ids) in [false, true].into_iter().zip(expected.as_array().unwrap()) {
+                let options = EncodeOptions { add_special: false, parse_special };
+                let found = tokenizer.encode(text.as_str().unwrap(), options).unwrap().ids;
+                assert_eq!(
+                    serde_json::json!(found),
+                    *ids,
+                    "{key}: {text}, special tokens parsed: {parse_special}"
+                );
+            }
+        }
+        println!("{key}: {} texts", texts.len());
+    }
+}
+
+#[test]
+#[ignore = "needs RLX_TEST_MODELS"]
+fn smollm2_keeps_to_a_conversation() {
+    let args = ["chat", "--model", &smollm2(), "--system", "Answer briefly.", "--temp", "0", "-n", "48"];
+    let lines = "My name is Ada. What is the capital of France?\nWhat is my name?\n";
+    let text = rlx_with_stdin(args.iter().copied(), lines.as_bytes()).ok();
+    println!("{}", text.text());
+    assert!(text.text().contains("Paris"), "{}", text.text());
+    assert!(text.text().contains("Ada"), "{}", text.text());
+    let turns =
+        rlx_with_stdin(args.iter().copied().chain(["--format", "json"]), lines.as_bytes()).ok().json_lines();
+    assert_eq!(turns.len(), 2);
+    assert!(turns[1]["cached_tokens"].as_u64().unwrap() >= turns[0]["prompt_tokens"].as_u64().unwrap() - 1);
+}

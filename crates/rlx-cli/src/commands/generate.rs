@@ -1,11 +1,9 @@
 //! `rlx generate`: the continuation of a prompt.
 
-use std::hash::{BuildHasher, RandomState};
 use std::ops::ControlFlow;
 
 use clap::Args;
-use rlx::models::language::{GenerateEvent, GenerateOptions};
-use rlx::models::sampling::SamplingParams;
+use rlx::models::language::GenerateEvent;
 use serde::Serialize;
 
 use crate::error::Result;
@@ -13,6 +11,7 @@ use crate::memory::peak_rss_bytes;
 use crate::model;
 use crate::options::{Format, Global, ModelArgs};
 use crate::output::{Stdout, bytes};
+use crate::sampling::SamplingArgs;
 
 /// Continues a prompt.
 #[derive(Args, Debug)]
@@ -22,31 +21,8 @@ pub struct Generate {
     /// The text to continue, as it is
     #[arg(short, long, value_name = "P", allow_hyphen_values = true)]
     prompt: String,
-    /// The most tokens; -1 goes on until a stop token or the end of the context
-    #[arg(short, value_name = "N", default_value_t = -1, allow_negative_numbers = true,
-          value_parser = clap::value_parser!(i64).range(-1..))]
-    n: i64,
-    /// Temperature; 0 always takes the likeliest token
-    #[arg(long, value_name = "T", default_value_t = 0.8, allow_negative_numbers = true)]
-    temp: f32,
-    /// Keeps the K likeliest tokens; 0 keeps all
-    #[arg(long, value_name = "K", default_value_t = 40)]
-    top_k: usize,
-    /// Keeps the likeliest tokens that together reach this probability
-    #[arg(long, value_name = "P", default_value_t = 0.95, allow_negative_numbers = true)]
-    top_p: f32,
-    /// Keeps tokens of at least this part of the likeliest one's probability
-    #[arg(long, value_name = "P", default_value_t = 0.05, allow_negative_numbers = true)]
-    min_p: f32,
-    /// The same seed gives the same text [default: random]
-    #[arg(long, value_name = "S")]
-    seed: Option<u64>,
-    /// Ends before this text; may be given several times
-    #[arg(long, value_name = "STR", allow_hyphen_values = true)]
-    stop: Vec<String>,
-    /// Tokens of prompt and continuation; 0 takes the model's own, up to 4096
-    #[arg(short, value_name = "CTX", default_value_t = 0)]
-    c: usize,
+    #[command(flatten)]
+    sampling: SamplingArgs,
 }
 
 #[derive(Serialize)]
@@ -62,17 +38,10 @@ struct Report<'a> {
 impl Generate {
     pub fn run(&self, global: &Global) -> Result<()> {
         let format = global.format_of(&[Format::Text, Format::Json])?;
-        let seed = self.seed.unwrap_or_else(random_seed);
-        let options = GenerateOptions {
-            max_tokens: self.n,
-            sampling: self.sampling(seed),
-            stop: self.stop.clone(),
-            ..GenerateOptions::default()
-        };
-        options.sampling.validate()?;
+        let options = self.sampling.options()?;
         let runtime = global.runtime()?;
-        let model = model::language(&runtime, global, &self.model, self.c)?;
-        tracing::info!("seed {seed}");
+        let model = model::language(&runtime, global, &self.model, self.sampling.context())?;
+        tracing::info!("seed {}", options.sampling.seed_value());
         if tracing::enabled!(tracing::Level::INFO) {
             let memory = model.memory()?;
             tracing::info!(
@@ -119,18 +88,4 @@ impl Generate {
         }
         out.flush()
     }
-
-    fn sampling(&self, seed: u64) -> SamplingParams {
-        SamplingParams::default()
-            .temperature(self.temp)
-            .top_k(self.top_k)
-            .top_p(self.top_p)
-            .min_p(self.min_p)
-            .seed(seed)
-    }
-}
-
-/// A number that differs from process to process.
-fn random_seed() -> u64 {
-    RandomState::new().hash_one(std::process::id())
 }

@@ -1,6 +1,7 @@
 //! One command per file.
 
 mod bench;
+mod chat;
 mod devices;
 mod dump;
 mod embed;
@@ -25,6 +26,8 @@ pub enum Command {
     Embed(embed::Embed),
     /// Continues a prompt
     Generate(generate::Generate),
+    /// Talks with a model, line by line
+    Chat(chat::Chat),
     /// Runs the raw network on token ids
     Forward(forward::Forward),
     /// Shows what a GGUF or safetensors file holds
@@ -55,6 +58,7 @@ pub fn run(command: &Command, global: &Global) -> Result<()> {
     match command {
         Command::Embed(c) => c.run(global),
         Command::Generate(c) => c.run(global),
+        Command::Chat(c) => c.run(global),
         Command::Forward(c) => c.run(global),
         Command::Inspect(c) => c.run(global),
         Command::Quantize(c) => c.run(global),

@@ -1,0 +1,160 @@
+//! `rlx chat`: a conversation.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::ops::ControlFlow;
+
+use clap::Args;
+use rlx::ir::bail;
+use rlx::models::language::{GenerateEvent, Generation};
+use rlx::prelude::*;
+use serde::Serialize;
+
+use crate::error::{self, Error, Result};
+use crate::model;
+use crate::options::{Format, Global, ModelArgs};
+use crate::output::Stdout;
+use crate::sampling::SamplingArgs;
+
+/// Talks with a model: each line of stdin is a message
+#[derive(Args, Debug)]
+pub struct Chat {
+    #[command(flatten)]
+    model: ModelArgs,
+    /// What the model is to keep to, as a message before all others
+    #[arg(long, value_name = "S", allow_hyphen_values = true)]
+    system: Option<String>,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    text: &'a str,
+    token_ids: &'a [u32],
+    prompt_tokens: usize,
+    cached_tokens: usize,
+    finish_reason: &'static str,
+    prefill_tok_per_s: f64,
+    decode_tok_per_s: f64,
+}
+
+impl Chat {
+    pub fn run(&self, global: &Global) -> Result<()> {
+        let format = global.format_of(&[Format::Text, Format::Json])?;
+        let options = self.sampling.options()?;
+        let runtime = global.runtime()?;
+        let model = model::language(&runtime, global, &self.model, self.sampling.context())?;
+        // A model that cannot chat says so before anybody types.
+        model.chat_template()?;
+        tracing::info!("seed {}", options.sampling.seed_value());
+        let mut conversation = model.conversation()?;
+        let mut messages: Vec<ChatMessage> = self.system.iter().map(ChatMessage::system).collect();
+        let mut lines = Lines::new(global);
+        let mut out = Stdout::lock();
+        let mut turns = 0;
+        while let Some(line) = lines.next()? {
+            turns += 1;
+            messages.push(ChatMessage::user(line));
+            let (mut written, mut began) = (Ok(()), false);
+            let answer = conversation.reply(&messages, &ChatOptions::default(), &options, |event| {
+                if let (GenerateEvent::Text(piece), Format::Text) = (event, format) {
+                    began = true;
+                    written = out.text(piece).and_then(|()| out.flush());
+                }
+                if written.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            if format == Format::Text && (began || answer.is_ok()) {
+                // What follows on stderr starts on a line of its own, also where the work failed.
+                written = written.and_then(|()| out.text("\n")).and_then(|()| out.flush());
+            }
+            let answer = answer?;
+            written?;
+            if format == Format::Json {
+                out.json_line(&report(&answer))?;
+            }
+            out.flush()?;
+            tell(&answer, model.limits().context);
+            messages.push(ChatMessage::assistant(answer.text));
+        }
+        if turns == 0 && !lines.terminal {
+            bail!(InvalidArgument, "no text: stdin holds no line to answer");
+        }
+        Ok(())
+    }
+}
+
+fn report(answer: &Generation) -> Report<'_> {
+    Report {
+        text: &answer.text,
+        token_ids: &answer.token_ids,
+        prompt_tokens: answer.prompt_tokens,
+        cached_tokens: answer.cached_tokens,
+        finish_reason: answer.finish_reason.name(),
+        prefill_tok_per_s: answer.timings.prefill_tok_per_s(),
+        decode_tok_per_s: answer.timings.decode_tok_per_s(),
+    }
+}
+
+/// Says on stderr how a turn went.
+fn tell(answer: &Generation, context: usize) {
+    tracing::info!(
+        "{} prompt tokens, {} of them in the cache, the others at {:.1}/s, {} tokens at {:.1}/s, ended by {}",
+        answer.prompt_tokens,
+        answer.cached_tokens,
+        answer.timings.prefill_tok_per_s(),
+        answer.token_ids.len(),
+        answer.timings.decode_tok_per_s(),
+        answer.finish_reason.name()
+    );
+    if answer.finish_reason == FinishReason::Length && answer.prompt_tokens + answer.token_ids.len() > context
+    {
+        tracing::warn!(
+            "the context of {context} tokens is full, and the answer is cut off: a larger one is asked for with -c"
+        );
+    }
+}
+
+/// The lines of stdin that are not blank.
+struct Lines {
+    line: u64,
+    /// Somebody types.
+    terminal: bool,
+    /// A mark is shown where the next line is waited for.
+    mark: bool,
+}
+
+impl Lines {
+    fn new(global: &Global) -> Self {
+        let terminal = std::io::stdin().is_terminal();
+        Self { line: 0, terminal, mark: terminal && std::io::stderr().is_terminal() && !global.quiet }
+    }
+
+    fn next(&mut self) -> Result<Option<String>> {
+        loop {
+            self.show("> ");
+            let mut bytes = Vec::new();
+            let read = std::io::stdin().lock().read_until(b'\n', &mut bytes);
+            if read.map_err(|e| error::io("stdin", &e))? == 0 {
+                self.show("\n");
+                return Ok(None);
+            }
+            self.line += 1;
+            if bytes.pop_if(|b| *b == b'\n').is_some() {
+                bytes.pop_if(|b| *b == b'\r');
+            }
+            let Ok(text) = String::from_utf8(bytes) else {
+                bail!(InvalidFile, "stdin: line {} is not UTF-8", self.line);
+            };
+            if !text.trim().is_empty() {
+                return Ok(Some(text));
+            }
+        }
+    }
+
+    fn show(&self, mark: &str) {
+        if self.mark {
+            let mut stderr = std::io::stderr();
+            let _ = stderr.write_all(mark.as_bytes()).and_then(|()| stderr.flush());
+        }
+    }
+}
