@@ -1,5 +1,6 @@
 //! The least cost of a group or a sub-block as a function of its scale.
 
+use super::points::Points;
 use super::tables::Tables;
 
 /// A choice of points: it costs `s^2 c - 2 s b` with the scale `s`.
@@ -26,6 +27,11 @@ impl Line {
         self.b += other.b;
         self.c += other.c;
     }
+
+    /// The scale above which `self`, the choice of smaller `c`, is the better one.
+    fn meets(self, next: Self) -> f32 {
+        2.0 * (next.b - self.b) / (next.c - self.c)
+    }
 }
 
 /// The choices that are best for some scale, from the largest scales to the least: `c`, and with it `b`, rises.
@@ -33,26 +39,35 @@ pub(super) struct Envelope {
     lines: Vec<Line>,
 }
 
-/// Intervals of `c` of which one point each is kept.
-const BUCKETS: usize = 128;
-
 impl Envelope {
     /// Of the points of a group, with any of the lists of levels.
-    pub fn of(tables: &[Tables], codes: &[u16], flip: bool) -> Self {
-        let least = tables.iter().map(|t| t.least).fold(f32::INFINITY, f32::min);
-        let most = tables.iter().map(|t| t.most).fold(0f32, f32::max);
-        let per_bucket = crate::quant::search::inverse((most - least) / (BUCKETS - 1) as f32);
-        let mut buckets = [Line::new(f32::NEG_INFINITY, 0.0); BUCKETS];
-        for tables in tables {
-            for &code in codes {
-                let line = tables.line(code, flip);
-                let bucket = &mut buckets[(((line.c - least) * per_bucket) as usize).min(BUCKETS - 1)];
-                if line.b > bucket.b {
-                    *bucket = line;
-                }
-            }
+    ///
+    /// Of the points whose `c` is nearly the same, one stands for all.
+    pub fn of<const LISTS: usize>(tables: [&Tables; LISTS], points: &Points, flip: bool) -> Self {
+        let least = tables.iter().map(|t| t.least()).fold(f32::INFINITY, f32::min);
+        let most = tables.iter().map(|t| t.most()).fold(0f32, f32::max);
+        let count = points.intervals;
+        // The largest `b` in each interval above the point that has it, as one number. Where `b` is negative the order is
+        // the wrong one, which does not matter: such points are of no use.
+        let mut buckets = [i64::MIN; 256];
+        for (list, tables) in tables.iter().enumerate() {
+            let list = (list as i64) << 16;
+            tables.each(points, flip, [least, most], count, |code, b, interval| {
+                let key = i64::from(b.to_bits() as i32) << 32 | list | i64::from(code);
+                let bucket = &mut buckets[usize::from(interval)];
+                *bucket = key.max(*bucket);
+            });
         }
-        Self::hull(buckets.into_iter().filter(|line| line.b > f32::NEG_INFINITY))
+        let mut last = f32::NEG_INFINITY;
+        let lines =
+            buckets[..=usize::from(count) + 1].iter().filter(|&&key| key > i64::MIN).filter_map(|&key| {
+                let line = tables[(key >> 16 & 1) as usize].line(key as u16, flip);
+                // Intervals are those of halves, so that neighbours can be out of order by a little: the later one yields.
+                let rises = line.c > last;
+                last = last.max(line.c);
+                rises.then_some(line)
+            });
+        Self::hull(lines)
     }
 
     /// Of lines by rising `c`.
@@ -62,30 +77,26 @@ impl Envelope {
             if lines.last().is_some_and(|last| line.b <= last.b) {
                 continue;
             }
-            while let Some(last) = lines.last_mut() {
-                last.from = 2.0 * (line.b - last.b) / (line.c - last.c);
-                let from = last.from;
-                if lines.len() >= 2 && lines[lines.len() - 2].from <= from {
-                    lines.pop();
-                } else {
-                    break;
-                }
+            while let [.., before, last] = lines[..]
+                && (last.b - before.b) * (line.c - last.c) <= (line.b - last.b) * (last.c - before.c)
+            {
+                lines.pop();
             }
             lines.push(line);
         }
-        if let Some(last) = lines.last_mut() {
-            last.from = 0.0;
+        for i in 1..lines.len() {
+            lines[i - 1].from = lines[i - 1].meets(lines[i]);
         }
         Self { lines }
     }
 
     /// Of choices that are made independently of one another.
     pub fn sum(parts: impl IntoIterator<Item = Self>) -> Self {
-        let mut start = Line::default();
+        let mut line = Line::default();
         let mut steps: Vec<Line> = Vec::with_capacity(64);
         for part in parts {
             let Some(&first) = part.lines.first() else { continue };
-            start.add(first);
+            line.add(first);
             steps.extend(part.lines.windows(2).map(|pair| Line {
                 b: pair[1].b - pair[0].b,
                 c: pair[1].c - pair[0].c,
@@ -94,12 +105,11 @@ impl Envelope {
         }
         steps.sort_unstable_by(|a, b| b.from.total_cmp(&a.from));
         let mut lines = Vec::with_capacity(steps.len() + 1);
-        let mut line = start;
         for step in steps {
             lines.push(Line { from: step.from, ..line });
             line.add(step);
         }
-        lines.push(Line { from: 0.0, ..line });
+        lines.push(line);
         Self { lines }
     }
 
@@ -107,23 +117,25 @@ impl Envelope {
     pub fn least(either: [Self; 2]) -> Self {
         let mut lines: Vec<Line> = either.into_iter().flat_map(|e| e.lines).collect();
         lines.sort_unstable_by(|x, y| x.c.total_cmp(&y.c).then(y.b.total_cmp(&x.b)));
+        lines.iter_mut().for_each(|line| line.from = 0.0);
         Self::hull(lines.into_iter())
     }
 
-    /// The scale with the least error of all, if any is better than 0.
-    pub fn best_scale(&self) -> Option<f32> {
+    /// The scale with the least error of all; 0 if none is better than that.
+    pub fn best_scale(&self) -> f32 {
         let positive = self.lines.iter().filter(|l| l.b > 0.0 && l.c > 0.0);
         let gain = |l: &Line| l.b * (l.b / l.c);
-        positive.max_by(|x, y| gain(x).total_cmp(&gain(y))).map(|l| l.b / l.c)
+        positive.max_by(|x, y| gain(x).total_cmp(&gain(y))).map_or(0.0, |l| l.b / l.c)
     }
 
-    /// Looks lines up by rising scale.
-    pub fn rising(&self) -> Rising<'_> {
-        Rising { lines: &self.lines }
+    /// Looks choices up by rising scale, from `least` on.
+    pub fn rising(&self, least: f32) -> Rising<'_> {
+        let end = self.lines.partition_point(|line| line.from > least) + 1;
+        Rising { lines: &self.lines[..end.min(self.lines.len())] }
     }
 }
 
-/// The lines that are left for scales above the last one.
+/// The choices that are left for scales from the last one on.
 pub(super) struct Rising<'a> {
     lines: &'a [Line],
 }

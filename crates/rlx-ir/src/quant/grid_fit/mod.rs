@@ -7,10 +7,14 @@
 //! by their errors at the final scales.
 
 mod envelope;
+mod points;
 mod tables;
+
+use std::ops::RangeInclusive;
 
 use envelope::{Envelope, Line};
 use half::f16;
+use points::Points;
 use tables::Tables;
 
 use super::search;
@@ -69,6 +73,9 @@ pub(super) const fn odds<const N: usize>() -> [f32; N] {
     multipliers
 }
 
+/// The `d` that are tried: so many eightieths more than that with which the largest scale has the largest multiplier.
+const STEPS: RangeInclusive<i32> = -8..=24;
+
 /// An encoded block before its fields are packed.
 pub(super) struct Fit {
     /// The scale of scales, as an f16 holds it.
@@ -110,8 +117,9 @@ impl Scheme {
         };
         let stored = |d: f32| f16::from_f32(d * peak).to_f32() * unit;
 
+        let points = Points::new(self.codes, self.group_elems);
         let subs = || x.chunks_exact(self.sub_elems).zip(weights.chunks_exact(self.sub_elems));
-        let envelopes: Vec<Envelope> = subs().map(|(x, w)| self.envelope(x, w)).collect();
+        let envelopes: Vec<Envelope> = subs().map(|(x, w)| self.envelope(&points, x, w)).collect();
         let Some(scales) = self.scales(&envelopes, stored) else { return fit };
         if !scales.d.is_finite() {
             fit.d = scales.d;
@@ -119,67 +127,65 @@ impl Scheme {
         }
         fit.scales = scales.numbers;
 
-        let mut d = scales.d;
-        let mut best = f32::INFINITY;
-        for _ in 0..3 {
-            let mut next = Fit { d: stored(d) * peak, ..fit };
-            let (mut error, mut b, mut c) = (0f32, 0f32, 0f32);
-            for (j, (x, w)) in subs().enumerate() {
-                let m = self.multipliers[usize::from(fit.scales[j])];
-                let chosen = self.choose(x, w, stored(d) * m, j * self.sub_elems, &mut next);
-                error += chosen.error(stored(d) * m);
-                b += m * chosen.b;
-                c += m * m * chosen.c;
-            }
-            if error >= best {
-                break;
-            }
-            best = error;
-            fit = next;
-            d = b * search::inverse(c);
+        let d = scales.d;
+        let mut sum = Line::default();
+        for (j, (x, w)) in subs().enumerate() {
+            let m = self.multipliers[usize::from(fit.scales[j])];
+            let chosen = self.choose(&points, x, w, d * m, j * self.sub_elems, &mut fit);
+            sum.add(Line::new(m * chosen.b, m * m * chosen.c));
         }
+        let refit = stored(sum.b * search::inverse(sum.c));
+        fit.d = peak * if sum.error(refit) < sum.error(d) { refit } else { d };
         fit
     }
 
     /// What the best points of a sub-block cost, for every scale.
-    fn envelope(&self, x: &[f32], weights: &[f32]) -> Envelope {
+    fn envelope(&self, points: &Points, x: &[f32], weights: &[f32]) -> Envelope {
         let n = self.group_elems;
         let groups = || x.chunks_exact(n).zip(weights.chunks_exact(n));
         match self.signs {
             Signs::Free => Envelope::sum(
-                groups().map(|(x, w)| Envelope::of(&[Tables::new(x, w, self.levels[0])], self.codes, false)),
+                groups().map(|(x, w)| Envelope::of([&Tables::new(x, w, self.levels[0])], points, false)),
             ),
-            Signs::Even => Envelope::sum(x.chunks_exact(8).zip(weights.chunks_exact(8)).map(|(x, w)| {
-                let odd = minus_signs(x).count_ones() % 2 == 1;
-                let tables = |i: usize| Tables::new(&x[i..i + n], &w[i..i + n], self.levels[0]);
-                if n == 8 {
-                    return Envelope::of(&[tables(0)], self.codes, odd);
-                }
-                let tables = [tables(0), tables(4)];
-                let of = |i: usize, flip| Envelope::of(std::slice::from_ref(&tables[i]), self.codes, flip);
-                match odd {
-                    false => Envelope::sum([of(0, false), of(1, false)]),
-                    true => Envelope::least([
-                        Envelope::sum([of(0, true), of(1, false)]),
-                        Envelope::sum([of(0, false), of(1, true)]),
-                    ]),
-                }
-            })),
+            Signs::Even => {
+                let eights = x.chunks_exact(8).zip(weights.chunks_exact(8));
+                Envelope::sum(eights.map(|(x, w)| self.even_envelope(points, x, w)))
+            }
             Signs::InPointsShiftedByGroup => Envelope::sum(groups().map(|(x, w)| {
-                let tables = [Tables::signed(x, w, self.levels[0]), Tables::signed(x, w, self.levels[1])];
-                Envelope::of(&tables, self.codes, false)
+                let tables = [0, 1].map(|list| Tables::signed(x, w, self.levels[list]));
+                Envelope::of(tables.each_ref(), points, false)
             })),
-            Signs::InPointsShiftedBySubBlock => Envelope::least([0, 1].map(|level| {
-                Envelope::sum(groups().map(|(x, w)| {
-                    Envelope::of(&[Tables::signed(x, w, self.levels[level])], self.codes, false)
+            Signs::InPointsShiftedBySubBlock => {
+                Envelope::least([0, 1].map(|list| {
+                    Envelope::sum(groups().map(|(x, w)| {
+                        Envelope::of([&Tables::signed(x, w, self.levels[list])], points, false)
+                    }))
                 }))
-            })),
+            }
         }
+    }
+
+    /// Of 8 elements whose minus signs must be even in number.
+    fn even_envelope(&self, points: &Points, x: &[f32], weights: &[f32]) -> Envelope {
+        let n = self.group_elems;
+        let odd = minus_signs(x).count_ones() % 2 == 1;
+        let tables = |i: usize| Tables::new(&x[i..i + n], &weights[i..i + n], self.levels[0]);
+        if n == 8 {
+            return Envelope::of([&tables(0)], points, odd);
+        }
+        let tables = [tables(0), tables(n)];
+        let both =
+            |flip: [bool; 2]| Envelope::sum([0, 1].map(|i| Envelope::of([&tables[i]], points, flip[i])));
+        if odd { Envelope::least([both([true, false]), both([false, true])]) } else { both([false, false]) }
     }
 
     /// The best scales; `None` where every value of weight is 0. `d` is infinite where an f16 cannot hold it.
     fn scales(&self, envelopes: &[Envelope], stored: impl Fn(f32) -> f32) -> Option<Scales> {
-        let largest = envelopes.iter().filter_map(Envelope::best_scale).fold(0f32, f32::max);
+        let mut targets = [0f32; 16];
+        for (target, envelope) in targets.iter_mut().zip(envelopes) {
+            *target = envelope.best_scale();
+        }
+        let largest = targets.iter().copied().fold(0f32, f32::max);
         let last = self.multipliers.len() - 1;
         let most = largest / self.multipliers[last];
         if most == 0.0 {
@@ -191,23 +197,20 @@ impl Scheme {
         let mut best: Option<Scales> = None;
         let mut consider = |d: f32| {
             let d = stored(d);
-            let scales = self.numbers(envelopes, if d.is_finite() { d } else { stored(most) });
+            let scales = self.numbers(envelopes, &targets, if d.is_finite() { d } else { stored(most) });
             if best.is_none_or(|best| scales.error < best.error) {
                 best = Some(scales);
             }
             scales
         };
-        for step in -8..=24 {
-            let mut scales = consider(most * (1.0 + 0.0125 * step as f32));
-            for _ in 0..2 {
-                if stored(scales.refit) == scales.d {
-                    break;
-                }
-                scales = consider(scales.refit);
+        for step in STEPS {
+            let scales = consider(most * (1.0 + 0.0125 * step as f32));
+            if stored(scales.refit) != scales.d {
+                consider(scales.refit);
             }
         }
         // An f16 has few steps below its normal numbers: there a larger `d` with smaller multipliers can be nearer.
-        if stored(most) != most && (stored(most) - most).abs() > most * 0.001 {
+        if (stored(most) - most).abs() > most * 0.001 {
             for m in &self.multipliers[..last] {
                 consider(largest / m);
             }
@@ -215,14 +218,20 @@ impl Scheme {
         best
     }
 
-    /// The best multiplier of each sub-block for this `d`.
-    fn numbers(&self, envelopes: &[Envelope], d: f32) -> Scales {
+    /// The best multiplier of each sub-block for this `d`, near the scales that are the best of all.
+    fn numbers(&self, envelopes: &[Envelope], targets: &[f32; 16], d: f32) -> Scales {
+        let (first, step) = (self.multipliers[0], self.multipliers[1] - self.multipliers[0]);
+        let inverse = search::inverse(d * step);
         let mut numbers = [0; 16];
         let (mut error, mut b, mut c) = (0f32, 0f32, 0f32);
-        for (number, envelope) in numbers.iter_mut().zip(envelopes) {
+        for ((number, envelope), target) in numbers.iter_mut().zip(envelopes).zip(targets) {
+            let below = (target * inverse - first / step) as usize;
+            let near = below.saturating_sub(1).min(self.multipliers.len() - 3)
+                ..(below + 3).min(self.multipliers.len());
             let mut best = (f32::INFINITY, 0.0, Line::default());
-            let mut lines = envelope.rising();
-            for (i, &m) in self.multipliers.iter().enumerate() {
+            let mut lines = envelope.rising(d * self.multipliers[near.start]);
+            for i in near {
+                let m = self.multipliers[i];
                 let line = lines.at(d * m);
                 let e = line.error(d * m);
                 if e < best.0 {
@@ -239,14 +248,22 @@ impl Scheme {
     }
 
     /// Chooses the points of a sub-block that begins at element `start`, for the scale `scale`.
-    fn choose(&self, x: &[f32], weights: &[f32], scale: f32, start: usize, out: &mut Fit) -> Line {
+    fn choose(
+        &self,
+        points: &Points,
+        x: &[f32],
+        weights: &[f32],
+        scale: f32,
+        start: usize,
+        out: &mut Fit,
+    ) -> Line {
         let n = self.group_elems;
         let groups = || x.chunks_exact(n).zip(weights.chunks_exact(n)).enumerate();
         let mut sum = Line::default();
         match self.signs {
             Signs::Free => {
                 for (g, (x, w)) in groups() {
-                    let (line, point) = Tables::new(x, w, self.levels[0]).best(self.codes, scale, false);
+                    let (line, point) = Tables::new(x, w, self.levels[0]).best(points, scale, false);
                     out.points[start / n + g] = point;
                     sum.add(line);
                 }
@@ -257,13 +274,13 @@ impl Scheme {
             Signs::Even => {
                 for (i, (x, w)) in x.chunks_exact(8).zip(weights.chunks_exact(8)).enumerate() {
                     let at = start + 8 * i;
-                    sum.add(self.choose_even(x, w, scale, at, out));
+                    sum.add(self.choose_even(points, x, w, scale, at, out));
                 }
             }
             Signs::InPointsShiftedByGroup => {
                 for (g, (x, w)) in groups() {
                     let best = [0, 1]
-                        .map(|level| Tables::signed(x, w, self.levels[level]).best(self.codes, scale, false));
+                        .map(|level| Tables::signed(x, w, self.levels[level]).best(points, scale, false));
                     let level = usize::from(best[1].0.error(scale) < best[0].0.error(scale));
                     out.levels[start / 8 + g] = level as u8;
                     out.points[start / 8 + g] = best[level].1;
@@ -273,18 +290,17 @@ impl Scheme {
             Signs::InPointsShiftedBySubBlock => {
                 let mut best = f32::INFINITY;
                 for level in [0, 1] {
-                    let mut points = [0; 4];
+                    let mut numbers = [0; 4];
                     let mut line = Line::default();
                     for (g, (x, w)) in groups() {
-                        let (l, point) =
-                            Tables::signed(x, w, self.levels[level]).best(self.codes, scale, false);
-                        points[g] = point;
+                        let (l, number) = Tables::signed(x, w, self.levels[level]).best(points, scale, false);
+                        numbers[g] = number;
                         line.add(l);
                     }
                     if line.error(scale) < best {
                         best = line.error(scale);
                         sum = line;
-                        out.points[start / 8..start / 8 + 4].copy_from_slice(&points);
+                        out.points[start / 8..start / 8 + 4].copy_from_slice(&numbers);
                         out.levels[start / 8..start / 8 + 4].fill(level as u8);
                     }
                 }
@@ -294,17 +310,25 @@ impl Scheme {
     }
 
     /// Chooses the points and signs of 8 elements whose minus signs must be even in number.
-    fn choose_even(&self, x: &[f32], weights: &[f32], scale: f32, at: usize, out: &mut Fit) -> Line {
+    fn choose_even(
+        &self,
+        points: &Points,
+        x: &[f32],
+        weights: &[f32],
+        scale: f32,
+        at: usize,
+        out: &mut Fit,
+    ) -> Line {
         let n = self.group_elems;
         let mut minus = minus_signs(x);
         let tables =
             x.chunks_exact(n).zip(weights.chunks_exact(n)).map(|(x, w)| Tables::new(x, w, self.levels[0]));
         let tables: Vec<Tables> = tables.collect();
-        let plain: Vec<(Line, u16)> = tables.iter().map(|t| t.best(self.codes, scale, false)).collect();
+        let plain: Vec<(Line, u16)> = tables.iter().map(|t| t.best(points, scale, false)).collect();
         let mut chosen = plain.clone();
         if minus.count_ones() % 2 == 1 {
             // One element gets the wrong sign, in the group where that costs least.
-            let flipped: Vec<(Line, u16)> = tables.iter().map(|t| t.best(self.codes, scale, true)).collect();
+            let flipped: Vec<(Line, u16)> = tables.iter().map(|t| t.best(points, scale, true)).collect();
             let cost = |g: usize| flipped[g].0.error(scale) - plain[g].0.error(scale);
             let g = (1..tables.len()).fold(0, |best, g| if cost(g) < cost(best) { g } else { best });
             chosen[g] = flipped[g];

@@ -1,36 +1,81 @@
 //! Sums over the elements of a group for all its points, from tables of their halves.
 
 use super::envelope::Line;
+use super::points::Points;
+use crate::quant::search;
 
-/// The part of each sum that half of a group's elements adds, by the half of the code that says their levels.
+/// The part of each sum that half of a group's elements adds, by the half of the code that says their levels. Codes that
+/// no point has mean nothing.
 struct Half {
     b: [f32; 256],
     c: [f32; 256],
     /// The least product of weight, magnitude and level: half of what the cheapest wrong sign takes from `b`.
     flip: [f32; 256],
+    /// Bounds of `c`.
+    least: f32,
+    most: f32,
 }
 
 impl Half {
-    /// Of elements with the weighted magnitudes (or values) `a`, whose levels take `bits` each.
-    fn new(a: &[f32], weights: &[f32], levels: &[f32], bits: usize) -> Self {
-        let mut half = Self { b: [0.0; 256], c: [0.0; 256], flip: [f32::INFINITY; 256] };
-        let mut codes = [0u8; 81];
-        let mut count = 1;
-        for (i, (&a, &w)) in a.iter().zip(weights).enumerate() {
-            // The level 0 comes last: it takes the place of the sums without this element.
-            for (level, &v) in levels.iter().enumerate().rev() {
-                for k in 0..count {
-                    let from = usize::from(codes[k]);
-                    let to = from | level << (i * bits);
-                    half.b[to] = half.b[from] + a * v;
-                    half.c[to] = half.c[from] + w * v * v;
-                    half.flip[to] = half.flip[from].min(a * v);
-                    codes[level * count + k] = to as u8;
-                }
-            }
-            count *= levels.len();
+    /// Of elements with the weighted magnitudes (or values) `a`: 4 elements of 4 levels each, or 2 of 16.
+    fn new(a: &[f32], weights: &[f32], levels: &[f32]) -> Self {
+        let total: f32 = weights.iter().sum();
+        let squares = levels.iter().map(|v| v * v);
+        let (a, weights) = (a.split_at(a.len() / 2), weights.split_at(weights.len() / 2));
+        let (low, high) = (Quarter::new(a.0, weights.0, levels), Quarter::new(a.1, weights.1, levels));
+        let mut half = Self {
+            b: [0.0; 256],
+            c: [0.0; 256],
+            flip: [0.0; 256],
+            least: total * squares.clone().fold(f32::INFINITY, f32::min),
+            most: total * squares.fold(0f32, f32::max),
+        };
+        let rows = half
+            .b
+            .as_chunks_mut()
+            .0
+            .iter_mut()
+            .zip(half.c.as_chunks_mut().0)
+            .zip(half.flip.as_chunks_mut().0);
+        for (i, ((b, c), flip)) in rows.enumerate() {
+            *b = low.b.map(|v| v + high.b[i]);
+            *c = low.c.map(|v| v + high.c[i]);
+            *flip = low.flip.map(|v| v.min(high.flip[i]));
         }
         half
+    }
+
+    /// `value` of each code's `b` and `c`.
+    fn map<T: Copy + Default>(&self, value: impl Fn(f32, f32) -> T) -> [T; 256] {
+        let mut out = [T::default(); 256];
+        for ((out, &b), &c) in out.iter_mut().zip(&self.b).zip(&self.c) {
+            *out = value(b, c);
+        }
+        out
+    }
+}
+
+/// The same for a quarter of a group's elements: 2 elements or 1.
+struct Quarter {
+    b: [f32; 16],
+    c: [f32; 16],
+    flip: [f32; 16],
+}
+
+impl Quarter {
+    fn new(a: &[f32], weights: &[f32], levels: &[f32]) -> Self {
+        let bits = 4 / a.len();
+        let mut quarter = Self { b: [0.0; 16], c: [0.0; 16], flip: [f32::INFINITY; 16] };
+        for (i, (&a, &w)) in a.iter().zip(weights).enumerate() {
+            for code in 0..16 {
+                let level = code >> (i * bits) & ((1 << bits) - 1);
+                let v = levels.get(level).copied().unwrap_or(0.0);
+                quarter.b[code] += a * v;
+                quarter.c[code] += w * v * v;
+                quarter.flip[code] = quarter.flip[code].min(a * v);
+            }
+        }
+        quarter
     }
 }
 
@@ -38,9 +83,10 @@ impl Half {
 pub(super) struct Tables {
     low: Half,
     high: Half,
-    /// Bounds of `c`.
-    pub least: f32,
-    pub most: f32,
+}
+
+fn halves(code: u16) -> (usize, usize) {
+    (usize::from(code & 255), usize::from(code >> 8))
 }
 
 impl Tables {
@@ -60,20 +106,23 @@ impl Tables {
         for ((a, &v), &w) in a.iter_mut().zip(x).zip(weights) {
             *a = w * value(v);
         }
-        let bits = 16 / n;
-        let total: f32 = weights.iter().sum();
-        let squares = levels.iter().map(|v| v * v);
-        Self {
-            low: Half::new(&a[..n / 2], &weights[..n / 2], levels, bits),
-            high: Half::new(&a[n / 2..n], &weights[n / 2..], levels, bits),
-            least: total * squares.clone().fold(f32::INFINITY, f32::min),
-            most: total * squares.fold(0f32, f32::max),
-        }
+        let half = |part: std::ops::Range<usize>| Half::new(&a[part.clone()], &weights[part], levels);
+        Self { low: half(0..n / 2), high: half(n / 2..n) }
+    }
+
+    /// The least `c` that a point can have.
+    pub fn least(&self) -> f32 {
+        self.low.least + self.high.least
+    }
+
+    /// The largest `c` that a point can have.
+    pub fn most(&self) -> f32 {
+        self.low.most + self.high.most
     }
 
     /// The sums of a point; with `flip`, where the element for which that costs least has the wrong sign.
     pub fn line(&self, code: u16, flip: bool) -> Line {
-        let (low, high) = (usize::from(code & 255), usize::from(code >> 8));
+        let (low, high) = halves(code);
         let mut b = self.low.b[low] + self.high.b[high];
         if flip {
             b -= 2.0 * self.low.flip[low].min(self.high.flip[high]);
@@ -81,17 +130,68 @@ impl Tables {
         Line::new(b, self.low.c[low] + self.high.c[high])
     }
 
-    /// The best point for a scale, and its number.
-    pub fn best(&self, codes: &[u16], scale: f32, flip: bool) -> (Line, u16) {
-        let mut best = (f32::INFINITY, Line::default(), 0);
-        for (i, &code) in codes.iter().enumerate() {
-            let line = self.line(code, flip);
-            let error = line.error(scale);
-            if error < best.0 {
-                best = (error, line, i as u16);
+    /// Passes each point's code, `b` and interval of `c`, of which there are `count` from `least` to `most`.
+    pub fn each(
+        &self,
+        points: &Points,
+        flip: bool,
+        [least, most]: [f32; 2],
+        count: u8,
+        mut each: impl FnMut(u16, f32, u8),
+    ) {
+        let per_unit = f32::from(count) * search::inverse(most - least);
+        // What both halves of the point with the least `c` may start from: together they make `least`.
+        let spare = self.least() - least;
+        let interval = |c: f32| (c * per_unit) as i32 as u8;
+        let low = self.low.map(|b, c| (b, interval(c - self.low.least + spare)));
+        let high = self.high.map(|_, c| interval(c - self.high.least));
+        for run in &points.runs {
+            let code = usize::from(run.high);
+            // Adding to 0 makes a zero positive, and then the sums are, too.
+            let (b, interval, flip_high) = (self.high.b[code] + 0.0, high[code], self.high.flip[code]);
+            match flip {
+                false => {
+                    for &code in run.codes {
+                        let part = low[usize::from(code & 255)];
+                        each(code, part.0 + b, part.1.wrapping_add(interval));
+                    }
+                }
+                true => {
+                    for &code in run.codes {
+                        let part = low[usize::from(code & 255)];
+                        let flip = self.low.flip[usize::from(code & 255)].min(flip_high);
+                        each(code, part.0 + b - 2.0 * flip, part.1.wrapping_add(interval));
+                    }
+                }
             }
         }
-        (best.1, best.2)
+    }
+
+    /// The best point for a scale, and its number.
+    pub fn best(&self, points: &Points, scale: f32, flip: bool) -> (Line, u16) {
+        let of = |half: &Half| half.map(|b, c| Line::new(b, c).error(scale));
+        let (low, high) = (of(&self.low), of(&self.high));
+        let least_low =
+            points.low.iter().fold(f32::INFINITY, |least, &code| low[usize::from(code)].min(least));
+        let mut best = (f32::INFINITY, 0);
+        for run in &points.runs {
+            let part = high[usize::from(run.high)];
+            if part + least_low >= best.0 {
+                continue;
+            }
+            let flip_high = 4.0 * scale * self.high.flip[usize::from(run.high)];
+            for (i, &code) in run.codes.iter().enumerate() {
+                let code = usize::from(code & 255);
+                let mut error = low[code] + part;
+                if flip {
+                    error += flip_high.min(4.0 * scale * self.low.flip[code]);
+                }
+                if error < best.0 {
+                    best = (error, run.first + i);
+                }
+            }
+        }
+        (self.line(points.codes[best.1], flip), best.1 as u16)
     }
 }
 
