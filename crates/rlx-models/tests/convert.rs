@@ -9,6 +9,7 @@ use rlx_gguf::{Gguf, MetadataBuilder, TensorInfo, Writer};
 use rlx_ir::quant::BlockType;
 use rlx_ir::{DType, ErrorKind, Tensor};
 use rlx_models::convert::{QuantizeOptions, Report, quantize};
+use rlx_models::embedding::{EmbedRequest, Prompt};
 use rlx_models::text::EncodeOptions;
 use rlx_models::{EmbeddingModel, EmbeddingOptions};
 
@@ -96,6 +97,112 @@ fn metadata_has_the_standard_keys() {
 }
 
 #[test]
+fn all_that_follows_the_network_goes_along() {
+    let numbers = |shape: [usize; 2]| {
+        let values: Vec<f32> =
+            (0..shape[0] * shape[1]).map(|i| ((i * 37 % 101) as f32 - 50.0) / 80.0).collect();
+        Tensor::f32(shape, &values).unwrap()
+    };
+    let bias = Tensor::f32([8], &[0.1, -0.2, 0.3, 0.0, 0.5, -0.6, 0.7, -0.8]).unwrap();
+    let folder = folder()
+        .file(
+            "modules.json",
+            r#"[{"path":"","type":"sentence_transformers.models.Transformer"},
+                {"path":"1_Pooling","type":"sentence_transformers.models.Pooling"},
+                {"path":"2_Dense","type":"sentence_transformers.models.Dense"},
+                {"path":"3_Dense","type":"sentence_transformers.models.Dense"}]"#,
+        )
+        .file(
+            "1_Pooling/config.json",
+            r#"{"pooling_mode_max_tokens": true, "pooling_mode_mean_tokens": true, "include_prompt": false}"#,
+        )
+        .file("2_Dense/config.json", r#"{"in_features": 192, "out_features": 8}"#)
+        .file(
+            "3_Dense/config.json",
+            r#"{"in_features": 8, "out_features": 4, "bias": false,
+             "activation_function": "torch.nn.modules.linear.Identity"}"#,
+        )
+        .file("sentence_bert_config.json", r#"{"max_seq_length": 20, "do_lower_case": true}"#);
+    models::write_tensors(
+        &folder.0.join("2_Dense/model.safetensors"),
+        &[("linear.weight".into(), numbers([8, 192])), ("linear.bias".into(), bias)],
+    );
+    models::write_tensors(
+        &folder.0.join("3_Dense/model.safetensors"),
+        &[("linear.weight".into(), numbers([4, 8]))],
+    );
+    convert(&folder, "", "m.gguf", "q8_0").unwrap();
+    let gguf = Gguf::open(folder.0.join("m.gguf")).unwrap();
+    assert_eq!(gguf.tensor("dense.0.weight").unwrap().dtype().unwrap(), DType::F32);
+    assert_eq!(gguf.metadata().u32("bert.pooling_type").unwrap(), Some(0));
+    // Once more: from GGUF to GGUF.
+    convert(&folder, "m.gguf", "again.gguf", "f32").unwrap();
+    let request = EmbedRequest { prompt: Some(Prompt::Named("query".into())), ..EmbedRequest::default() };
+    let exact = load(&folder.0).embed_with(&TEXTS, &request).unwrap();
+    assert_eq!(exact.dim(), 4);
+    for file in ["m.gguf", "again.gguf"] {
+        let model = load(&folder.0.join(file));
+        assert!(model.config().lowercase && !model.config().pool_prompt);
+        let got = model.embed_with(&TEXTS, &request).unwrap();
+        for (a, b) in exact.iter().zip(got.iter()) {
+            assert!(distance(a, b) < 0.02, "{file}: {a:?} {b:?}");
+        }
+    }
+}
+
+#[test]
+fn a_unigram_vocabulary_has_the_standard_keys() {
+    let from = models::fixture("xlm_roberta");
+    let folder = Folder::new().copy(&from.join("config.json")).copy(&from.join("model.safetensors"));
+    let text = std::fs::read_to_string(models::tests("data/unigram_tokenizer.json")).unwrap();
+    let mut tokenizer: serde_json::Value = serde_json::from_str(&text).unwrap();
+    tokenizer["normalizer"] =
+        serde_json::json!({ "type": "Precompiled", "precompiled_charsmap": "AAEC/w==" });
+    let folder = folder.file("tokenizer.json", &tokenizer.to_string());
+    convert(&folder, "", "m.gguf", "f16").unwrap();
+    let gguf = Gguf::open(folder.0.join("m.gguf")).unwrap();
+    let m = gguf.metadata();
+    let key = |name: &str| format!("tokenizer.ggml.{name}");
+    for (name, value) in [
+        ("bos_token_id", 0),
+        ("padding_token_id", 1),
+        ("eos_token_id", 2),
+        ("unknown_token_id", 3),
+        ("cls_token_id", 0),
+        ("seperator_token_id", 2),
+        ("mask_token_id", 4),
+    ] {
+        assert_eq!(m.u32(&key(name)).unwrap(), Some(value), "{name}");
+    }
+    for name in ["add_bos_token", "add_eos_token", "add_space_prefix", "remove_extra_whitespaces"] {
+        assert_eq!(m.bool(&key(name)).unwrap(), Some(true), "{name}");
+    }
+    assert_eq!(m.str(&key("model")).unwrap(), Some("t5"));
+    let (scores, types) =
+        (m.f32s(&key("scores")).unwrap().unwrap(), m.i32s(&key("token_type")).unwrap().unwrap());
+    assert_eq!((scores.len(), types.len()), (314, 314));
+    assert_eq!((types[0], types[3], types[5], types[313]), (3, 2, 1, 5));
+    assert!((scores[5] + 1.944_516).abs() < 1e-4 && scores[313] == -10_000.0);
+    assert_eq!(m.i32s(&key("precompiled_charsmap")).unwrap().unwrap(), [0, 1, 2, 255]);
+    assert_eq!(m.require_strs(&key("tokens")).unwrap().nth(5), Some("\u{2581}"));
+
+    for (at, value, part) in [
+        ("/normalizer/precompiled_charsmap", serde_json::json!("A"), "base64"),
+        ("/normalizer/type", serde_json::json!("NFKC"), "NFKC"),
+        ("/pre_tokenizer/type", serde_json::json!("Whitespace"), "Whitespace"),
+        ("/model/byte_fallback", serde_json::json!(true), "byte_fallback"),
+        ("/model/unk_id", serde_json::json!(999), "unk_id"),
+        ("/post_processor/type", serde_json::json!("ByteLevel"), "ByteLevel"),
+    ] {
+        let mut changed = tokenizer.clone();
+        *changed.pointer_mut(at).unwrap() = value;
+        std::fs::write(folder.0.join("tokenizer.json"), changed.to_string()).unwrap();
+        let e = convert(&folder, "", "n.gguf", "f16").unwrap_err();
+        assert!(e.message().contains("tokenizer.json") && e.message().contains(part), "{e}");
+    }
+}
+
+#[test]
 fn every_type_can_be_made_and_made_back() {
     let folder = folder();
     let exact = load(&folder.0).embed(TEXTS).unwrap();
@@ -145,12 +252,10 @@ fn what_cannot_be_converted_is_refused_and_leaves_no_file() {
     refused(&folder(), "", "i32", InvalidArgument, "i32");
     refused(&folder(), "", "q8_f32", InvalidArgument, "q8_f32");
     refused(&folder(), "none.gguf", "f16", NotFound, "none.gguf");
-    let max = folder().file("1_Pooling/config.json", r#"{"pooling_mode_max_tokens": true}"#);
-    refused(&max, "", "f16", UnsupportedModel, "max");
     let cased = folder();
     let path = cased.0.join("tokenizer.json");
-    let json = std::fs::read_to_string(&path).unwrap().replace("\"WordPiece\",\"unk", "\"Unigram\",\"unk");
-    let changed = json.replace("\"type\": \"WordPiece\", \"unk", "\"type\": \"Unigram\", \"unk");
+    let json = std::fs::read_to_string(&path).unwrap().replace("\"WordPiece\",\"unk", "\"WordLevel\",\"unk");
+    let changed = json.replace("\"type\": \"WordPiece\", \"unk", "\"type\": \"WordLevel\", \"unk");
     std::fs::write(path, changed.replace("\"BertPreTokenizer\"", "\"Whitespace\"")).unwrap();
     refused(&cased, "", "f16", UnsupportedModel, "tokenizer.json");
     let without = folder().tensors(|t| t.retain(|(n, _)| !n.ends_with("layer.0.output.dense.weight")));

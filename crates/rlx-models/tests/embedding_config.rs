@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rlx_gguf::MetadataBuilder;
 use rlx_ir::ErrorKind;
-use rlx_models::sentence_transformers::{Activation, EmbeddingConfig, PoolingMode};
+use rlx_models::sentence_transformers::{Activation, DenseConfig, DenseSource, EmbeddingConfig, PoolingMode};
 use rlx_models::text::TokenizerConfig;
 
 /// A folder that is removed at the end.
@@ -111,7 +111,7 @@ fn dense_layers_are_read_in_order() {
     assert_eq!(dense.len(), 2);
     assert_eq!((dense[0].in_features, dense[0].out_features, dense[0].bias), (768, 3072, false));
     assert_eq!((dense[0].activation, dense[1].activation), (Activation::Identity, Activation::Gelu));
-    assert!(dense[1].bias && dense[1].folder.ends_with("3_Dense"));
+    assert!(dense[1].bias && dense[1].source == DenseSource::Folder(folder.0.join("3_Dense")));
 
     let swapped = Folder::new(&[
         ("modules.json", &modules(&kinds)),
@@ -193,8 +193,14 @@ fn gguf_keys_decide_and_their_absence_has_a_rule() {
     assert_eq!(own.prompt(Some("query")).unwrap(), "q: ");
     assert_eq!(own.sources.pooling, "bert.pooling_type");
 
-    for rank_or_none in [0u32, 4, 77] {
-        keys.set("bert.pooling_type", rank_or_none);
+    keys.set("bert.pooling_type", 0u32);
+    let none = EmbeddingConfig::from_metadata(&keys.clone().build(), "bert").unwrap();
+    assert!(none.pooling.is_empty());
+    let chat = EmbeddingConfig::from_metadata(&keys.clone().build(), "llama").unwrap();
+    assert!(chat.pooling.is_empty() && chat.sources.pooling.contains("llama.pooling_type is missing"));
+
+    for rank_or_unknown in [4u32, 77] {
+        keys.set("bert.pooling_type", rank_or_unknown);
         let e = EmbeddingConfig::from_metadata(&keys.clone().build(), "bert").unwrap_err();
         assert_eq!(e.kind(), ErrorKind::UnsupportedModel);
         assert!(e.to_string().contains("bert.pooling_type"), "{e}");
@@ -220,4 +226,76 @@ fn roles_of_tokens_come_from_any_of_the_files() {
     let bad = Folder::new(&[("config.json", r#"{"eos_token_id":"x"}"#)]);
     let e = TokenizerConfig::from_folder(&bad.0).unwrap_err();
     assert!(e.kind() == ErrorKind::InvalidFile && e.to_string().contains("config.json"), "{e}");
+}
+
+#[test]
+fn all_that_sentence_transformers_knows_goes_through_gguf_and_back() {
+    let dense = |i: usize, bias, activation| DenseConfig {
+        source: DenseSource::Gguf(format!("dense.{i}")),
+        in_features: 8 * (i + 1),
+        out_features: 8 * (i + 2),
+        bias,
+        activation,
+    };
+    let mut config = EmbeddingConfig {
+        pooling: vec![PoolingMode::Max, PoolingMode::MeanSqrtLen],
+        pool_prompt: false,
+        dense: vec![dense(0, true, Activation::Gelu), dense(1, false, Activation::Identity)],
+        normalize: true,
+        max_seq_length: Some(99),
+        lowercase: true,
+        prompts: [("query".to_owned(), "q: ".to_owned())].into(),
+        default_prompt: Some("query".into()),
+        ..EmbeddingConfig::default()
+    };
+    let back = |config: &EmbeddingConfig, architecture: &str| {
+        let mut m = MetadataBuilder::new();
+        config.write_metadata(&mut m, architecture).unwrap();
+        let metadata = m.build();
+        let read = EmbeddingConfig::from_metadata(&metadata, architecture).unwrap();
+        (EmbeddingConfig { sources: config.sources.clone(), ..read }, metadata)
+    };
+    let (read, metadata) = back(&config, "bert");
+    assert_eq!(read, config);
+    // Other readers must not pool by something else.
+    assert_eq!(metadata.u32("bert.pooling_type").unwrap(), Some(0));
+
+    config.pooling = vec![PoolingMode::LastToken];
+    for (i, layer) in config.dense.iter_mut().enumerate() {
+        (layer.bias, layer.activation) = (false, Activation::Identity);
+        layer.source = DenseSource::Gguf(format!("dense_{}", i + 2));
+    }
+    let (read, metadata) = back(&config, "gemma-embedding");
+    assert_eq!(read, config);
+    assert_eq!(metadata.u32("gemma-embedding.pooling_type").unwrap(), Some(3));
+    assert_eq!(metadata.u32("gemma-embedding.dense_3_feat_out").unwrap(), Some(24));
+    assert_eq!(config.dense_tensor(1, "gemma-embedding"), "dense_3");
+    assert_eq!(config.dense_tensor(1, "bert"), "dense.1");
+}
+
+#[test]
+fn keys_of_layers_that_do_not_fit_are_refused() {
+    let refused = |change: &dyn Fn(&mut MetadataBuilder), part: &str| {
+        let mut m = MetadataBuilder::new();
+        m.set_strs("rlx.embedding.dense.activation", ["Tanh", "Tanh"]);
+        m.set_numbers("rlx.embedding.dense.in_features", &[8u32, 16]);
+        m.set_numbers("rlx.embedding.dense.out_features", &[16u32, 4]);
+        m.set_numbers("rlx.embedding.dense.bias", &[false, true]);
+        assert_eq!(EmbeddingConfig::from_metadata(&m.clone().build(), "bert").unwrap().dense.len(), 2);
+        change(&mut m);
+        let e = EmbeddingConfig::from_metadata(&m.build(), "bert").unwrap_err();
+        assert!(e.message().contains(part), "{e}");
+        e.kind()
+    };
+    use ErrorKind::{InvalidFile, UnsupportedModel};
+    let biases = |m: &mut MetadataBuilder| m.set_numbers("rlx.embedding.dense.bias", &[false]);
+    assert_eq!(refused(&biases, "as many"), InvalidFile);
+    let sizes = |m: &mut MetadataBuilder| m.set_numbers("rlx.embedding.dense.in_features", &[8u32, 17]);
+    assert_eq!(refused(&sizes, "dense.1"), InvalidFile);
+    let zero = |m: &mut MetadataBuilder| m.set_numbers("rlx.embedding.dense.out_features", &[16u32, 0]);
+    assert_eq!(refused(&zero, "dense.1"), InvalidFile);
+    let word = |m: &mut MetadataBuilder| m.set_strs("rlx.embedding.dense.activation", ["Tanh", "Swoosh"]);
+    assert_eq!(refused(&word, "Swoosh"), UnsupportedModel);
+    let pooling = |m: &mut MetadataBuilder| m.set_strs("rlx.embedding.pooling", ["median"]);
+    assert_eq!(refused(&pooling, "median"), UnsupportedModel);
 }

@@ -1,85 +1,68 @@
-//! The metadata of an encoder from its Hugging Face files.
+//! The metadata of an encoder from its Hugging Face files, and the tensors that GGUF has otherwise.
 
 use std::path::Path;
 
 use rlx_gguf::MetadataBuilder;
-use rlx_ir::bail;
+use rlx_runtime::weights::WeightData;
 
 use super::vocabulary;
+use crate::Result;
 use crate::arch::weight_type::WeightType;
-use crate::arch::{EncoderGraph, EncoderOutput};
+use crate::arch::{EmbeddingHead, EncoderGraph, EncoderOutput};
+use crate::embedding::open_network;
 use crate::encoder::Encoder;
 use crate::files::ModelFiles;
-use crate::sentence_transformers::{
-    DEFAULT_PROMPT_KEY, EmbeddingConfig, MAX_SEQ_LENGTH_KEY, NORMALIZE_KEY, PROMPTS_KEY, PoolingMode,
-};
-use crate::{Error, Result};
+use crate::sentence_transformers::EmbeddingConfig;
 
-/// An encoder whose metadata was written.
+/// What becomes of an encoder beside its metadata.
 pub(super) struct Converted {
-    pub(super) encoder: Encoder,
+    /// Tensors that take the place of those of the same name, or are added.
+    pub(super) tensors: Vec<(String, WeightData)>,
     /// What the result lacks, for people.
     pub(super) note: Option<String>,
 }
 
 /// Adds sizes, pooling and vocabulary of the encoder in `folder`.
 pub(super) fn metadata(m: &mut MetadataBuilder, files: &ModelFiles, folder: &Path) -> Result<Converted> {
+    let (encoder, config) = open_network(files)?;
     // A model that cannot be run is refused before anything is written.
-    let whole = EncoderGraph {
+    encoder.graph(&EncoderGraph {
         max_tokens: 1,
         max_sequences: 1,
         weights: WeightType::AsStored,
-        output: EncoderOutput::Hidden,
-    };
-    let encoder = Encoder::new(files)?;
-    encoder.graph(&whole)?;
+        output: EncoderOutput::Pooled(EmbeddingHead { config: config.clone(), dims: None }),
+    })?;
     let network = encoder.network();
     m.set("general.architecture", network.gguf_name());
     network.write_metadata(m);
-    embedding(m, network.gguf_name(), folder)?;
+    config.write_metadata(m, network.gguf_name())?;
     let note = vocabulary::write(m, folder, encoder.vocab_size())?;
-    Ok(Converted { encoder, note })
+    Ok(Converted { tensors: tensors(&encoder, &config)?, note })
 }
 
-/// What sentence-transformers knows.
-fn embedding(m: &mut MetadataBuilder, architecture: &str, folder: &Path) -> Result<()> {
-    let config = EmbeddingConfig::from_folder(folder)?;
-    let pooling = match config.pooling.as_slice() {
-        [PoolingMode::Mean] => 1u32,
-        [PoolingMode::Cls] => 2,
-        [PoolingMode::LastToken] => 3,
-        modes => {
-            let names: Vec<&str> = modes.iter().map(|m| m.name()).collect();
-            bail!(
-                UnsupportedModel,
-                "{}: GGUF cannot say that vectors are pooled by {}",
-                folder.display(),
-                names.join(" and ")
-            )
-        }
-    };
-    for (is, what) in [
-        (!config.dense.is_empty(), "that there are layers after pooling"),
-        (!config.pool_prompt, "that prompts are left out of pooling"),
-    ] {
-        if is {
-            bail!(UnsupportedModel, "{}: GGUF cannot say {what}", folder.display());
+fn tensors(encoder: &Encoder, config: &EmbeddingConfig) -> Result<Vec<(String, WeightData)>> {
+    let mut out = Vec::new();
+    let (network, weights) = (encoder.network(), encoder.weights());
+    if let Some((name, rows)) = network.rows_before_gguf() {
+        out.push((name.to_owned(), without_rows(weights.require(name)?, rows)));
+    }
+    for (i, layer) in config.dense.iter().enumerate() {
+        let name = config.dense_tensor(i, network.gguf_name());
+        let parts: &[&str] = if layer.bias { &["weight", "bias"] } else { &["weight"] };
+        for part in parts {
+            out.push((format!("{name}.{part}"), weights.require(&format!("dense.{i}.{part}"))?));
         }
     }
-    m.set(&format!("{architecture}.pooling_type"), pooling);
-    m.set(NORMALIZE_KEY, config.normalize);
-    if let Some(n) = config.max_seq_length {
-        m.set(MAX_SEQ_LENGTH_KEY, u32::try_from(n).unwrap_or(u32::MAX));
+    Ok(out)
+}
+
+/// A tensor without its first rows.
+fn without_rows(mut data: WeightData, rows: usize) -> WeightData {
+    let all = data.ty.shape.first().copied().unwrap_or(0).max(1);
+    let start = data.bytes.len() / all * rows.min(all);
+    data.bytes = data.bytes.part(start..data.bytes.len());
+    if let Some(first) = data.ty.shape.first_mut() {
+        *first = first.saturating_sub(rows);
     }
-    if !config.prompts.is_empty() {
-        let prompts = serde_json::to_string(&config.prompts);
-        match prompts {
-            Ok(prompts) => m.set(PROMPTS_KEY, prompts.as_str()),
-            Err(e) => bail!(Bug, "prompts: {e}"),
-        }
-    }
-    if let Some(name) = &config.default_prompt {
-        m.set(DEFAULT_PROMPT_KEY, name.as_str());
-    }
-    Ok(())
+    data
 }

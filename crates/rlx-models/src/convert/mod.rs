@@ -20,7 +20,6 @@ pub use imatrix::Imatrix;
 pub use options::{Fallback, QuantizeOptions, Report};
 
 use crate::arch::Family;
-use crate::encoder::Encoder;
 use crate::files::{ModelConfig, ModelFiles};
 use crate::{Error, Result};
 
@@ -50,7 +49,7 @@ pub fn quantize(
         bail!(InvalidArgument, "{}: the output is the input", output.display());
     }
     let mut notes = Vec::new();
-    let mut rows_before = None;
+    let mut others = Vec::new();
     let mut metadata = match files.config() {
         ModelConfig::Gguf(gguf) => {
             let mut metadata = MetadataBuilder::new();
@@ -69,7 +68,7 @@ pub fn quantize(
                 Family::Encoder => {
                     let converted = encoder::metadata(&mut metadata, &files, folder)?;
                     notes.extend(converted.note);
-                    rows_before = Some(converted.encoder);
+                    others = converted.tensors;
                 }
                 Family::Decoder => bail!(
                     UnsupportedModel,
@@ -85,9 +84,7 @@ pub fn quantize(
         metadata.set("general.file_type", file_type);
     }
     metadata.set("general.quantization_version", 2u32);
-    let (list, skipped) = tensors::list(&files, options, &|name| {
-        rows_before.as_ref().map_or(0, |encoder: &Encoder| encoder.network().rows_before_gguf(name))
-    })?;
+    let (list, skipped) = tensors::list(&files, options, others)?;
     let mut writer = Writer::new(output, metadata)?;
     for tensor in &list {
         writer.declare(&tensor.name, tensor.dtype, &tensor.shape)?;

@@ -3,7 +3,7 @@
 use rlx_gguf::{DataWriter, TensorSink};
 use rlx_ir::convert::{decode_row, encode_row};
 use rlx_ir::{DType, bail};
-use rlx_runtime::weights::WeightBytes;
+use rlx_runtime::weights::{WeightBytes, WeightData};
 
 use super::options::{Fallback, QuantizeOptions};
 use super::types;
@@ -21,8 +21,8 @@ pub(super) struct Tensor {
     pub(super) raw: String,
     pub(super) shape: Vec<usize>,
     pub(super) dtype: DType,
-    /// How many of the first rows of the source are left out.
-    pub(super) rows_before: usize,
+    /// The data, where it is not that of `raw`.
+    data: Option<WeightData>,
 }
 
 impl Tensor {
@@ -34,11 +34,11 @@ impl Tensor {
 }
 
 /// The tensors to write in order, and the names of those that are left out.
-/// `rows_before` says how many of its first rows a tensor loses.
+/// `others` take the place of tensors of the same name, or are added.
 pub(super) fn list(
     files: &ModelFiles,
     options: &QuantizeOptions,
-    rows_before: &dyn Fn(&str) -> usize,
+    mut others: Vec<(String, WeightData)>,
 ) -> Result<(Vec<Tensor>, Vec<String>)> {
     let mut skipped = Vec::new();
     let names: Vec<(String, String)> = match files.config() {
@@ -69,14 +69,21 @@ pub(super) fn list(
         }
     };
     let mut tensors = Vec::with_capacity(names.len());
-    for (name, raw) in names {
-        let mut ty = files.source().weight(&raw)?.ty;
-        let rows_before = rows_before(&name);
-        if let Some(rows) = ty.shape.first_mut() {
-            *rows = rows.saturating_sub(rows_before);
-        }
+    let mut push = |name: String, raw: String, data: Option<WeightData>| -> Result<()> {
+        let ty = match &data {
+            Some(data) => data.ty.clone(),
+            None => files.source().weight(&raw)?.ty,
+        };
         let dtype = types::target(&name, &ty.shape, ty.dtype, options.ty);
-        tensors.push(Tensor { name, raw, shape: ty.shape, dtype, rows_before });
+        tensors.push(Tensor { name, raw, shape: ty.shape, dtype, data });
+        Ok(())
+    };
+    for (name, raw) in names {
+        let other = others.iter().position(|(other, _)| *other == name);
+        push(name, raw, other.map(|i| others.remove(i).1))?;
+    }
+    for (name, data) in others {
+        push(name.clone(), name, Some(data))?;
     }
     Ok((tensors, skipped))
 }
@@ -103,17 +110,18 @@ pub(super) fn write(
     tensor: &Tensor,
     options: &QuantizeOptions,
 ) -> Result<()> {
-    let source = files.source().weight(&tensor.raw)?;
+    let source = match &tensor.data {
+        Some(data) => data.clone(),
+        None => files.source().weight(&tensor.raw)?,
+    };
     let row = tensor.shape.last().copied().unwrap_or(1);
     let importance = match (&options.imatrix, tensor.dtype.is_block()) {
         (Some(imatrix), true) => imatrix.importance(&tensor.name, row)?,
         _ => None,
     };
     let rows = Rows { from: source.ty.dtype, to: tensor.dtype, row, importance };
-    let before = tensor.rows_before * rows.from.row_bytes(row).unwrap_or(0);
-    let bytes = source.bytes.part(before.min(source.bytes.len())..source.bytes.len());
     data.tensor(&tensor.name, |sink| {
-        rows.write(&bytes, sink).map_err(|e| e.context(format_args!("tensor {:?}", tensor.name)))
+        rows.write(&source.bytes, sink).map_err(|e| e.context(format_args!("tensor {:?}", tensor.name)))
     })
 }
 

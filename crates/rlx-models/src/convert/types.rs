@@ -19,9 +19,14 @@ pub(super) fn check(ty: DType) -> Result<()> {
     Ok(())
 }
 
-/// Whether a tensor is a matrix that gets the type asked for.
+/// Whether a tensor is a matrix that gets the type asked for. Those of layers after pooling do not: they are few, and their
+/// errors would stand in the vectors as they are.
 pub(super) fn is_matrix(name: &str, shape: &[usize]) -> bool {
-    shape.len() >= 2 && name.ends_with(".weight") && !name.contains("_norm.") && !TABLES.contains(&name)
+    shape.len() >= 2
+        && !name.starts_with("dense")
+        && name.ends_with(".weight")
+        && !name.contains("_norm.")
+        && !TABLES.contains(&name)
 }
 
 /// The type of a tensor in the result; integers stay what they are.

@@ -7,7 +7,7 @@ use rlx_runtime::weights::{SafetensorsFile, SafetensorsWeights};
 
 use crate::encoder::Encoder;
 use crate::files::{ModelConfig, ModelFiles};
-use crate::sentence_transformers::EmbeddingConfig;
+use crate::sentence_transformers::{DenseSource, EmbeddingConfig};
 use crate::{Error, Result};
 
 /// The encoder in `files`, with the weights of the linear layers after it, and what the files say about pooling, layers,
@@ -25,11 +25,16 @@ pub fn open_network(files: &ModelFiles) -> Result<(Encoder, EmbeddingConfig)> {
             .map_err(|e: Error| e.context(files.path().display()))?,
     };
     for (i, layer) in config.dense.iter().enumerate() {
-        let file = layer.folder.join("model.safetensors");
-        let source = SafetensorsWeights::new(vec![SafetensorsFile::open(&file)?]);
-        encoder.weights_mut().insert(format!("dense.{i}.weight"), source.weight("linear.weight")?);
-        if layer.bias {
-            encoder.weights_mut().insert(format!("dense.{i}.bias"), source.weight("linear.bias")?);
+        let parts: &[&str] = if layer.bias { &["weight", "bias"] } else { &["weight"] };
+        for part in parts {
+            let data = match &layer.source {
+                DenseSource::Folder(folder) => {
+                    let file = SafetensorsFile::open(&folder.join("model.safetensors"))?;
+                    SafetensorsWeights::new(vec![file]).weight(&format!("linear.{part}"))?
+                }
+                DenseSource::Gguf(name) => encoder.weights().require(&format!("{name}.{part}"))?,
+            };
+            encoder.weights_mut().insert(format!("dense.{i}.{part}"), data);
         }
     }
     Ok((encoder, config))

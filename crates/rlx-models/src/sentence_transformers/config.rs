@@ -23,7 +23,8 @@ pub struct Sources {
 /// What follows the network, and what goes before the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EmbeddingConfig {
-    /// How token vectors are pooled; several are concatenated in this order. Never empty.
+    /// How token vectors are pooled; several are concatenated in this order. Empty where the model gives a vector per token
+    /// only, and cannot embed texts unless somebody says how.
     pub pooling: Vec<PoolingMode>,
     /// Whether the tokens of a prompt take part in pooling.
     pub pool_prompt: bool,

@@ -1,5 +1,6 @@
 //! A linear layer after pooling.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use rlx_ir::bail;
@@ -25,12 +26,62 @@ pub enum Activation {
     Silu,
 }
 
+/// The largest number of components of a vector.
+pub(super) const MAX_FEATURES: usize = 1 << 24;
+
+impl Activation {
+    /// Every activation with its name: the last part of that of its class in PyTorch.
+    const NAMES: [(&'static str, Self); 6] = [
+        ("Identity", Self::Identity),
+        ("Tanh", Self::Tanh),
+        ("ReLU", Self::Relu),
+        ("GELU", Self::Gelu),
+        ("Sigmoid", Self::Sigmoid),
+        ("SiLU", Self::Silu),
+    ];
+
+    /// Its name, as PyTorch calls it.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, of)| *of == self).map_or("", |(name, _)| name)
+    }
+
+    /// The activation whose name, or the last part of it, this is.
+    pub(super) fn by_name(name: &str) -> Result<Self> {
+        let last = name.rsplit('.').next().unwrap_or_default();
+        match Self::NAMES.iter().find(|(known, _)| *known == last) {
+            Some((_, of)) => Ok(*of),
+            None => {
+                let known = Self::NAMES.map(|(name, _)| name).join(", ");
+                bail!(UnsupportedModel, "activation_function: \"{name}\" is not known; known are {known}")
+            }
+        }
+    }
+}
+
+/// Where the weights of a Dense module are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DenseSource {
+    /// A folder, which holds `model.safetensors` with `linear.weight` `[out_features, in_features]` and, with a bias,
+    /// `linear.bias` `[out_features]`.
+    Folder(PathBuf),
+    /// Tensors of the model's own GGUF file, whose names go on with `.weight` and `.bias`.
+    Gguf(String),
+}
+
+impl fmt::Display for DenseSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(folder) => folder.display().fmt(f),
+            Self::Gguf(name) => f.write_str(name),
+        }
+    }
+}
+
 /// A Dense module: `activation(x W^T + b)`, x f32 `[texts, in_features]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DenseConfig {
-    /// The module's folder, which holds `model.safetensors` with `linear.weight` `[out_features, in_features]` and,
-    /// with a bias, `linear.bias` `[out_features]`.
-    pub folder: PathBuf,
+    /// Where its weights are.
+    pub source: DenseSource,
     /// Components of a vector that comes in.
     pub in_features: usize,
     /// Components of a vector that goes out.
@@ -53,7 +104,7 @@ impl DenseConfig {
             );
         };
         let size = |key: &str| match json::count(&config, key).map_err(within)? {
-            Some(n) if (1..=1 << 24).contains(&n) => Ok(n as usize),
+            Some(n) if (1..=MAX_FEATURES as u64).contains(&n) => Ok(n as usize),
             Some(n) => Err(within(Error::new(
                 rlx_ir::ErrorKind::InvalidFile,
                 format!("{key}: {n} is no size of a vector"),
@@ -61,7 +112,7 @@ impl DenseConfig {
             None => Err(within(Error::new(rlx_ir::ErrorKind::InvalidFile, format!("{key}: missing")))),
         };
         Ok(Self {
-            folder: folder.to_owned(),
+            source: DenseSource::Folder(folder.to_owned()),
             in_features: size("in_features")?,
             out_features: size("out_features")?,
             bias: config.get("bias").and_then(Value::as_bool).unwrap_or(true),
@@ -77,16 +128,5 @@ fn activation(config: &Value) -> Result<Activation> {
         Some(Value::String(name)) => name,
         Some(other) => bail!(InvalidFile, "activation_function: {other} is no name"),
     };
-    Ok(match name.rsplit('.').next().unwrap_or_default() {
-        "Identity" => Activation::Identity,
-        "Tanh" => Activation::Tanh,
-        "ReLU" => Activation::Relu,
-        "GELU" => Activation::Gelu,
-        "Sigmoid" => Activation::Sigmoid,
-        "SiLU" => Activation::Silu,
-        _ => bail!(
-            UnsupportedModel,
-            "activation_function: \"{name}\" is not known; known are Identity, Tanh, ReLU, GELU, Sigmoid, SiLU"
-        ),
-    })
+    Activation::by_name(name)
 }

@@ -102,17 +102,18 @@ fn from_modules(folder: &Path, modules: &[Module]) -> Result<EmbeddingConfig> {
     if config.pooling.is_empty() {
         bail!(UnsupportedModel, "there is no Pooling module, so there is no vector of a text");
     }
-    check_sizes(&config)?;
+    check_sizes(&config.dense)?;
     Ok(config)
 }
 
-fn check_sizes(config: &EmbeddingConfig) -> Result<()> {
-    for pair in config.dense.windows(2) {
+/// Each layer takes what the one before it gives.
+pub(super) fn check_sizes(dense: &[DenseConfig]) -> Result<()> {
+    for pair in dense.windows(2) {
         if pair[0].out_features != pair[1].in_features {
             bail!(
                 InvalidFile,
                 "{}: in_features is {}, and the Dense before it has out_features {}",
-                pair[1].folder.display(),
+                pair[1].source,
                 pair[1].in_features,
                 pair[0].out_features
             );

@@ -37,7 +37,8 @@ impl PoolingMode {
         Self::ALL.iter().find(|(mode, _, _)| *mode == self).map_or("", |(_, name, _)| name)
     }
 
-    fn by_name(name: &str) -> Result<Self> {
+    /// The mode of that name.
+    pub(super) fn by_name(name: &str) -> Result<Self> {
         match Self::ALL.iter().find(|(_, known, _)| *known == name) {
             Some((mode, _, _)) => Ok(*mode),
             None => {
@@ -48,6 +49,16 @@ impl PoolingMode {
                     known.join(", ")
                 )
             }
+        }
+    }
+
+    /// The number of GGUF's `pooling_type`; `None` where it has none.
+    pub fn to_gguf(self) -> Option<u32> {
+        match self {
+            Self::Mean => Some(1),
+            Self::Cls => Some(2),
+            Self::LastToken => Some(3),
+            Self::Max | Self::MeanSqrtLen | Self::WeightedMean => None,
         }
     }
 

@@ -136,6 +136,26 @@ def wordpiece():
     )
 
 
+def unigram():
+    """Unigram as XLM-RoBERTa has it."""
+    tokenizer = Tokenizer(models.Unigram())
+    metaspace = pre_tokenizers.Metaspace(prepend_scheme="always")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), metaspace])
+    tokenizer.decoder = decoders.Metaspace()
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    trainer = trainers.UnigramTrainer(
+        vocab_size=300, special_tokens=special, unk_token="<unk>", show_progress=False
+    )
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    ids = {t: tokenizer.token_to_id(t) for t in special}
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>",
+        pair="<s> $A </s> </s> $B </s>",
+        special_tokens=[("<s>", ids["<s>"]), ("</s>", ids["</s>"])],
+    )
+    write("unigram_tokenizer.json", json.loads(tokenizer.to_str()))
+
+
 def sentencepiece_bpe():
     """Sentencepiece BPE as Llama 2 has it (space prefix, bytes) and as Gemma has it (no prefix, user tokens)."""
     for name, options in [
@@ -232,5 +252,6 @@ def sentencepiece_unigram():
 
 byte_level()
 wordpiece()
+unigram()
 sentencepiece_bpe()
 sentencepiece_unigram()

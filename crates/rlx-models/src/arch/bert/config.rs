@@ -187,8 +187,11 @@ impl EncoderNetwork for BertConfig {
         }
     }
 
-    fn rows_before_gguf(&self, tensor: &str) -> usize {
-        if tensor == POSITIONS { self.positions.first() } else { 0 }
+    fn rows_before_gguf(&self) -> Option<(&'static str, usize)> {
+        match self.positions.first() {
+            0 => None,
+            rows => Some((POSITIONS, rows)),
+        }
     }
 }
 

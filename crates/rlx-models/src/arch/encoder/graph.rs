@@ -103,6 +103,13 @@ impl EncoderInputs {
 
     fn embed(&self, b: &mut Builder, hidden: Value, head: &EmbeddingHead) -> Result<Value> {
         let config = &head.config;
+        if config.pooling.is_empty() {
+            bail!(
+                UnsupportedModel,
+                "the model gives a vector per token only: say how to pool them (its pooling: {})",
+                config.sources.pooling
+            );
+        }
         let mut pooled = Vec::with_capacity(config.pooling.len());
         let text_starts = match config.pool_prompt {
             true => None,
@@ -123,7 +130,7 @@ impl EncoderInputs {
                 bail!(
                     InvalidFile,
                     "{}: in_features is {}, but vectors of {width} come in",
-                    layer.folder.display(),
+                    layer.source,
                     layer.in_features
                 );
             }

@@ -42,8 +42,8 @@ pub trait EncoderNetwork: Debug + Send + Sync {
     /// Adds the sizes as GGUF metadata.
     fn write_metadata(&self, metadata: &mut MetadataBuilder);
 
-    /// How many of the first rows of a tensor a GGUF file does not have.
-    fn rows_before_gguf(&self, _tensor: &str) -> usize {
-        0
+    /// A tensor that GGUF files have without its first rows, and how many these are.
+    fn rows_before_gguf(&self) -> Option<(&'static str, usize)> {
+        None
     }
 }

@@ -1,5 +1,8 @@
 //! Vocabularies: from the files of a Hugging Face tokenizer to the `tokenizer.ggml.*` keys.
 
+mod base64;
+mod entries;
+mod unigram;
 mod wordpiece;
 
 use std::path::Path;
@@ -42,11 +45,12 @@ pub(super) fn write(m: &mut MetadataBuilder, folder: &Path, vocab_size: usize) -
     let written = match tokenizer["model"]["type"].as_str() {
         // Files from before the key.
         None | Some("WordPiece") => wordpiece::write(m, &tokenizer, &config, vocab_size),
+        Some("Unigram") => unigram::write(m, &tokenizer, &config, vocab_size),
         Some(other) => {
             let other: String = other.chars().take(80).collect();
             bail!(
                 UnsupportedModel,
-                "{}: model.type \"{other}\" cannot be converted; WordPiece can",
+                "{}: model.type \"{other}\" cannot be converted; WordPiece and Unigram can",
                 path.display()
             )
         }
