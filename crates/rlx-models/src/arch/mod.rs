@@ -5,10 +5,14 @@ pub mod bert;
 pub mod decoder;
 mod encoder;
 mod fit;
+pub mod gemma3;
 pub(crate) mod gguf_keys;
 pub mod llama;
+pub mod mistral;
 pub mod modern_bert;
 pub mod nomic_bert;
+pub mod qwen2;
+pub mod qwen3;
 pub mod rope;
 pub mod weight_type;
 
@@ -45,7 +49,7 @@ pub struct Architecture {
 }
 
 /// Every architecture that RLX can run. Those of the family of BERT that GGUF does not tell apart have its network.
-pub static SUPPORTED: [Architecture; 8] = [
+pub static SUPPORTED: [Architecture; 11] = [
     Architecture {
         name: "bert",
         model_types: &[],
@@ -99,8 +103,29 @@ pub static SUPPORTED: [Architecture; 8] = [
         name: "mistral",
         model_types: &[],
         family: Family::Decoder,
-        names: &llama::NAMES,
+        names: &decoder::names::NAMES,
         class_prefix: "Mistral",
+    },
+    Architecture {
+        name: "qwen2",
+        model_types: &[],
+        family: Family::Decoder,
+        names: &decoder::names::NAMES,
+        class_prefix: "Qwen2",
+    },
+    Architecture {
+        name: "qwen3",
+        model_types: &[],
+        family: Family::Decoder,
+        names: &decoder::names::NAMES,
+        class_prefix: "Qwen3",
+    },
+    Architecture {
+        name: "gemma3",
+        model_types: &["gemma3_text"],
+        family: Family::Decoder,
+        names: &gemma3::NAMES,
+        class_prefix: "Gemma3",
     },
 ];
 
@@ -109,7 +134,7 @@ pub static SUPPORTED: [Architecture; 8] = [
 /// # Errors
 /// `UnsupportedModel` for a name that is not in [`SUPPORTED`], with the list of those that are.
 pub fn find(name: &str) -> Result<&'static Architecture> {
-    match SUPPORTED.iter().find(|a| a.name == name) {
+    match SUPPORTED.iter().find(|a| a.name == name || a.model_types.contains(&name)) {
         Some(found) => Ok(found),
         None => {
             let known: Vec<&str> = SUPPORTED.iter().map(|a| a.name).collect();

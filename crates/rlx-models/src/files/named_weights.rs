@@ -38,12 +38,17 @@ impl NameTable {
 
     /// The canonical name of a tensor of a model of the Hugging Face layout.
     pub fn canonical(&self, raw: &str) -> Option<String> {
-        let bare =
-            self.prefixes.iter().filter(|p| !p.is_empty()).find_map(|p| raw.strip_prefix(p)).unwrap_or(raw);
-        self.aliases.iter().find_map(|(pattern, aliases)| {
-            let layer = aliases.iter().find_map(|alias| layer_of(alias, bare))?;
-            Some(pattern.replace("{i}", layer))
+        self.bare(raw).find_map(|bare| {
+            self.aliases.iter().find_map(|(pattern, aliases)| {
+                let layer = aliases.iter().find_map(|alias| layer_of(alias, bare))?;
+                Some(pattern.replace("{i}", layer))
+            })
         })
+    }
+
+    /// A name without each of the prefixes that it begins with.
+    fn bare<'a>(&self, raw: &'a str) -> impl Iterator<Item = &'a str> {
+        self.prefixes.iter().filter_map(|prefix| raw.strip_prefix(prefix))
     }
 }
 
@@ -102,6 +107,19 @@ impl NamedWeights {
         match self.table {
             None => self.names.get(name).cloned(),
             Some(table) => table.candidates(name).into_iter().find(|c| self.names.contains(c)),
+        }
+    }
+
+    /// The files' own names of all tensors.
+    pub fn raw_names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// What a name of the files may be without what stands before all names of a model.
+    pub fn bare_names<'a>(&self, raw: &'a str) -> Vec<&'a str> {
+        match self.table {
+            None => vec![raw],
+            Some(table) => table.bare(raw).collect(),
         }
     }
 

@@ -1,75 +1,59 @@
-//! Llama (Touvron et al. 2023), and Mistral, which adds a sliding window.
+//! Llama (Touvron et al. 2023).
 //!
-//! [`LlamaConfig`] comes from a `config.json` or from GGUF metadata; the two differ in one trap: GGUF files hold the rows of Q
-//! and K in another order, so that rope turns neighbouring elements.
+//! GGUF files hold the rows of Q and K in another order, so that rope turns neighbouring elements.
 
-mod config;
-mod gguf;
-mod graph;
-mod hf;
-mod names;
+use rlx_ir::ops::activation::Activation;
+use rlx_ir::ops::position::rope::RopeStyle;
 
-use rlx_ir::{Graph, Tensor};
-
-pub use config::{Biases, LlamaConfig};
-pub use names::NAMES;
-
-use super::decoder::{Decoder, DecoderLimits, DecoderShape};
+pub use super::decoder::names::NAMES;
+use super::decoder::{
+    Biases, DecoderArchitecture, DecoderConfig, GgufFacts, GgufKeys, HfBias, HfDefaults, HfFacts,
+    rope_of_all_layers,
+};
 use crate::Result;
-use crate::files::{ModelFiles, NamedWeights};
+use crate::files::limits;
 
-/// The divisors of the rope frequencies in a GGUF file.
-const ROPE_FACTORS: &str = "rope_freqs.weight";
+/// Llama.
+pub static ARCHITECTURE: DecoderArchitecture = DecoderArchitecture {
+    name: "llama",
+    tensors: &NAMES,
+    qk_norm: false,
+    post_norms: false,
+    scaled_embeddings: false,
+    activation: Activation::Silu,
+    hf: HfFacts {
+        text_section: None,
+        activation_key: "hidden_act",
+        activation_words: &["silu", "swish"],
+        unit_offset_norms: false,
+        qkv_bias: HfBias::Key("attention_bias"),
+        output_bias: HfBias::Key("attention_bias"),
+        mlp_bias: HfBias::Key("mlp_bias"),
+        defaults: HfDefaults {
+            vocab_size: None,
+            num_heads: None,
+            num_kv_heads: None,
+            head_dim: None,
+            context_length: 2048,
+            rope_theta: 10_000.0,
+            tied_head: false,
+        },
+        finish: rope_of_all_layers,
+    },
+    gguf: GGUF,
+};
 
-/// A Llama or Mistral.
-#[derive(Debug)]
-pub struct Llama {
-    config: LlamaConfig,
-    weights: NamedWeights,
-    inv_freq: Vec<f32>,
-}
+/// Llama and Mistral in GGUF files.
+pub(super) const GGUF: GgufFacts = GgufFacts {
+    architecture: "llama",
+    rope_style: RopeStyle::Interleaved,
+    qkv_bias: Biases::AsStored,
+    finish: window_of_all_layers,
+};
 
-impl Llama {
-    /// The network that `config` describes, with the tensors of `files`.
-    ///
-    /// # Errors
-    /// `InvalidFile` where the rope factors in the file do not fit the config.
-    pub fn new(config: LlamaConfig, files: &ModelFiles) -> Result<Self> {
-        let weights = NamedWeights::new(files, &NAMES);
-        let divisors = if weights.contains(ROPE_FACTORS) {
-            weights.expect(ROPE_FACTORS, &[config.rope.rotary_dim / 2])?;
-            let data = weights.require(ROPE_FACTORS)?;
-            Some(Tensor::from_bytes(data.ty, data.bytes.to_vec())?.to_f32()?)
-        } else {
-            None
-        };
-        let inv_freq = config.rope.inv_freq(divisors.as_deref())?;
-        Ok(Self { config, weights, inv_freq })
-    }
-
-    /// The configuration.
-    pub fn config(&self) -> &LlamaConfig {
-        &self.config
-    }
-}
-
-impl Decoder for Llama {
-    fn shape(&self) -> DecoderShape {
-        let c = &self.config;
-        DecoderShape {
-            vocab_size: c.vocab_size,
-            num_layers: c.num_layers,
-            num_kv_heads: c.num_kv_heads,
-            head_dim: c.head_dim,
-            context_length: c.context_length,
-        }
-    }
-
-    fn weights(&self) -> &NamedWeights {
-        &self.weights
-    }
-
-    fn graph(&self, limits: &DecoderLimits) -> Result<Graph> {
-        graph::build(&self.config, &self.weights, &self.inv_freq, limits)
-    }
+/// A Mistral is a Llama with a window there.
+fn window_of_all_layers(keys: &GgufKeys<'_>, config: &mut DecoderConfig) -> Result<()> {
+    let window = keys.size("attention.sliding_window", limits::MAX_POSITIONS)?;
+    config.layers.iter_mut().for_each(|layer| layer.window = window);
+    Ok(())
 }

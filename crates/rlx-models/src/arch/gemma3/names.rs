@@ -1,10 +1,11 @@
-//! The tensor names of Llama and Mistral.
+//! The tensor names of Gemma 3.
 
 use crate::files::NameTable;
 
-/// Canonical names (those of GGUF) and what Hugging Face models call the same tensors.
+/// Canonical names (those of GGUF) and what Hugging Face models call the same tensors. The text part of a model for text and
+/// images has longer prefixes.
 pub static NAMES: NameTable = NameTable {
-    prefixes: &["model.", ""],
+    prefixes: &["model.", "", "language_model.model.", "language_model.", "model.language_model."],
     aliases: &[
         ("token_embd.weight", &["embed_tokens.weight"]),
         ("output_norm.weight", &["norm.weight"]),
@@ -18,12 +19,13 @@ pub static NAMES: NameTable = NameTable {
         ("blk.{i}.attn_k.bias", &["layers.{i}.self_attn.k_proj.bias"]),
         ("blk.{i}.attn_v.bias", &["layers.{i}.self_attn.v_proj.bias"]),
         ("blk.{i}.attn_output.bias", &["layers.{i}.self_attn.o_proj.bias"]),
-        ("blk.{i}.ffn_norm.weight", &["layers.{i}.post_attention_layernorm.weight"]),
+        ("blk.{i}.attn_q_norm.weight", &["layers.{i}.self_attn.q_norm.weight"]),
+        ("blk.{i}.attn_k_norm.weight", &["layers.{i}.self_attn.k_norm.weight"]),
+        ("blk.{i}.post_attention_norm.weight", &["layers.{i}.post_attention_layernorm.weight"]),
+        ("blk.{i}.ffn_norm.weight", &["layers.{i}.pre_feedforward_layernorm.weight"]),
         ("blk.{i}.ffn_gate.weight", &["layers.{i}.mlp.gate_proj.weight"]),
         ("blk.{i}.ffn_up.weight", &["layers.{i}.mlp.up_proj.weight"]),
         ("blk.{i}.ffn_down.weight", &["layers.{i}.mlp.down_proj.weight"]),
-        ("blk.{i}.ffn_gate.bias", &["layers.{i}.mlp.gate_proj.bias"]),
-        ("blk.{i}.ffn_up.bias", &["layers.{i}.mlp.up_proj.bias"]),
-        ("blk.{i}.ffn_down.bias", &["layers.{i}.mlp.down_proj.bias"]),
+        ("blk.{i}.post_ffw_norm.weight", &["layers.{i}.post_feedforward_layernorm.weight"]),
     ],
 };

@@ -1,11 +1,11 @@
-//! Llama and Mistral against the logits of the reference implementation, through the reference interpreter.
+//! Decoders against the logits of the reference implementation, through the reference interpreter.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
 
 use rlx_ir::interp::{self, RunData};
-use rlx_ir::{DType, Graph, Tensor, TensorType};
-use rlx_models::arch::decoder::{self, Decoder, DecoderLimits};
+use rlx_ir::{Builder, DType, Dim, Graph, Tensor, TensorType};
+use rlx_models::arch::decoder::{self, Decoder, DecoderLimits, Direction, Tokens};
 use rlx_models::arch::weight_type::WeightType;
 use rlx_models::files::ModelFiles;
 use rlx_runtime::WeightSource;
@@ -13,6 +13,8 @@ use rlx_runtime::pages::{PageTable, Sequence};
 use rlx_runtime::weights::{SafetensorsFile, SafetensorsWeights};
 
 const TOLERANCE: f32 = 2e-4;
+
+const DECODERS: [&str; 6] = ["llama", "llama3_rope_scaling", "mistral", "qwen2", "qwen3", "gemma3_text"];
 
 const LIMITS: DecoderLimits = DecoderLimits {
     tokens: 128,
@@ -101,7 +103,7 @@ fn argmax(logits: &[f32]) -> i32 {
 
 #[test]
 fn logits_and_greedy_tokens_are_those_of_the_reference() {
-    for name in ["llama", "llama3_rope_scaling", "mistral"] {
+    for name in DECODERS {
         let expected = expected(name);
         let ids: Vec<i32> = expected("input_ids").to_i64().unwrap().iter().map(|&i| i as i32).collect();
         let mut model = Interpreted::open(name);
@@ -122,18 +124,81 @@ fn logits_and_greedy_tokens_are_those_of_the_reference() {
 
 #[test]
 fn a_prompt_in_parts_gives_the_same_logits() {
-    let expected = expected("mistral");
-    let ids: Vec<i32> = expected("input_ids").to_i64().unwrap().iter().map(|&i| i as i32).collect();
-    let whole = Interpreted::open("mistral").step(&ids);
-    let mut model = Interpreted::open("mistral");
-    let parts: Vec<f32> = ids.chunks(7).flat_map(|part| model.step(part)).collect();
-    assert_eq!(whole, parts);
+    for name in ["mistral", "gemma3_text"] {
+        let expected = expected(name);
+        let ids: Vec<i32> = expected("input_ids").to_i64().unwrap().iter().map(|&i| i as i32).collect();
+        let whole = Interpreted::open(name).step(&ids);
+        let mut model = Interpreted::open(name);
+        let parts: Vec<f32> = ids.chunks(7).flat_map(|part| model.step(part)).collect();
+        assert_eq!(whole, parts, "{name}");
+    }
 }
 
 #[test]
 fn the_graph_goes_through_the_text_form() {
-    let model = Interpreted::open("llama");
-    let text = model.graph.to_string();
-    let parsed = rlx_ir::text::parse(&text, &rlx_ir::OpSet::builtin()).unwrap();
-    assert_eq!(parsed.to_string(), text);
+    for name in DECODERS {
+        let model = Interpreted::open(name);
+        let text = model.graph.to_string();
+        let parsed = rlx_ir::text::parse(&text, &rlx_ir::OpSet::builtin()).unwrap();
+        assert_eq!(parsed.to_string(), text);
+    }
+}
+
+/// The vectors of two sequences after the last norm, without a cache.
+fn hidden(decoder: &dyn Decoder, sequences: [&[i32]; 2], direction: Direction) -> Vec<f32> {
+    let n = sequences[0].len() + sequences[1].len();
+    let mut b = Builder::new("hidden");
+    let dim = b.symbol("N", 128);
+    let tokens = Tokens {
+        ids: b.input("ids", DType::I32, [dim.clone()]).unwrap(),
+        positions: b.input("positions", DType::I32, [dim.clone()]).unwrap(),
+        starts: b.input("starts", DType::I32, [Dim::from(3)]).unwrap(),
+        n: dim,
+    };
+    let hidden = decoder.hidden(&mut b, &tokens, WeightType::AsStored, direction).unwrap();
+    let graph = b.finish(&[hidden]).unwrap();
+    let weights = |name: &str, _: &TensorType| {
+        let data = decoder.weights().weight(name).unwrap();
+        Tensor::from_bytes(data.ty, data.bytes.to_vec())
+    };
+    let positions: Vec<i32> = sequences.iter().flat_map(|s| 0..s.len() as i32).collect();
+    let starts = [0, sequences[0].len() as i32, n as i32];
+    let mut data = RunData::default()
+        .input("ids", Tensor::i32([n], &sequences.concat()).unwrap())
+        .input("positions", Tensor::i32([n], &positions).unwrap())
+        .input("starts", Tensor::i32([3], &starts).unwrap());
+    data.weights = Some(&weights);
+    interp::run(&graph, &mut data).unwrap()[0].tensor.to_f32().unwrap()
+}
+
+#[test]
+fn vectors_without_a_cache_give_the_same_logits() {
+    for name in ["qwen3", "gemma3_text"] {
+        let expected = expected(name);
+        let ids: Vec<i32> = expected("input_ids").to_i64().unwrap().iter().map(|&i| i as i32).collect();
+        let decoder = decoder::open(&ModelFiles::open(&fixture(name)).unwrap()).unwrap();
+        let shape = decoder.shape();
+        let before: &[i32] = &[5, 6, 7];
+        let vectors = hidden(&*decoder, [before, &ids], Direction::Causal);
+        // The head is the table of the tokens' vectors.
+        let table = decoder.weights().weight("token_embd.weight").unwrap();
+        let table = Tensor::from_bytes(table.ty, table.bytes.to_vec()).unwrap().to_f32().unwrap();
+        let logits: Vec<f32> = vectors[before.len() * shape.hidden_size..]
+            .chunks(shape.hidden_size)
+            .flat_map(|v| {
+                table.chunks(shape.hidden_size).map(|row| row.iter().zip(v).map(|(a, b)| a * b).sum::<f32>())
+            })
+            .collect();
+        assert_close(&logits, &expected("logits").to_f32().unwrap(), name);
+        // Where tokens see those after them, the first one's vector depends on the last.
+        let both = |last: i32| {
+            let mut ids = ids.clone();
+            *ids.last_mut().unwrap() = last;
+            hidden(&*decoder, [before, &ids], Direction::Bidirectional)
+        };
+        let (one, other) = (both(1), both(2));
+        let at = before.len() * shape.hidden_size;
+        assert_eq!(one[..at], other[..at], "{name}: sequences are apart");
+        assert_ne!(one[at..at + shape.hidden_size], other[at..at + shape.hidden_size], "{name}");
+    }
 }

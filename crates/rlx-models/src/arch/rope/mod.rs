@@ -1,4 +1,9 @@
 //! Frequencies of rotary position embeddings, with the ways to stretch them beyond the trained length.
+//!
+//! [`hf`] and [`gguf`] read the configuration of either layout.
+
+pub(super) mod gguf;
+pub(super) mod hf;
 
 use std::f64::consts::TAU;
 

@@ -1,0 +1,71 @@
+//! Rotary position embeddings from GGUF metadata.
+
+use rlx_ir::bail;
+use rlx_ir::ops::position::rope::RopeStyle;
+
+use super::{RopeConfig, RopeScaling, yarn_attention_factor};
+use crate::arch::decoder::GgufKeys;
+use crate::files::limits;
+use crate::{Error, Result};
+
+/// The base where the metadata names none.
+const DEFAULT_THETA: f64 = 10_000.0;
+
+/// The rope that the keys `rope.*` describe.
+///
+/// # Errors
+/// `InvalidFile` naming the key; `UnsupportedModel` for kinds of scaling that are not built, by name.
+pub(in crate::arch) fn read(
+    keys: &GgufKeys<'_>,
+    style: RopeStyle,
+    head_dim: usize,
+    context_length: usize,
+) -> Result<RopeConfig> {
+    Ok(RopeConfig {
+        style,
+        theta: keys.float("rope.freq_base")?.unwrap_or(DEFAULT_THETA),
+        rotary_dim: keys.size("rope.dimension_count", limits::MAX_WIDTH)?.unwrap_or(head_dim),
+        scaling: scaling(keys, context_length)?,
+    })
+}
+
+fn scaling(keys: &GgufKeys<'_>, context_length: usize) -> Result<RopeScaling> {
+    let factor = match keys.float("rope.scaling.factor")? {
+        Some(factor) => Some(factor),
+        None => keys.float("rope.scale_linear")?,
+    };
+    // 0 stands for none.
+    let factor = factor.filter(|f| *f != 0.0);
+    let key = "rope.scaling.type";
+    Ok(match (keys.str(key)?.unwrap_or("linear"), factor) {
+        ("none", _) | ("linear", None) => RopeScaling::None,
+        ("linear", Some(factor)) => RopeScaling::Linear { factor },
+        ("yarn", factor) => yarn(keys, factor.unwrap_or(1.0), context_length)?,
+        (other, _) => {
+            let other: String = other.chars().take(80).collect();
+            bail!(UnsupportedModel, "{} \"{other}\" is not supported; none, linear and yarn are", keys.key(key))
+        }
+    })
+}
+
+fn yarn(keys: &GgufKeys<'_>, factor: f64, context_length: usize) -> Result<RopeScaling> {
+    // What a file may ask for, and the only value that is built.
+    for (key, built) in [("rope.scaling.yarn_ext_factor", 1.0), ("rope.scaling.yarn_log_multiplier", 0.0)] {
+        // A negative extrapolation factor stands for the usual one.
+        if keys.float(key)?.is_some_and(|f| f != built && f >= 0.0) {
+            bail!(UnsupportedModel, "{} other than {built} is not supported", keys.key(key));
+        }
+    }
+    let trained = keys.size("rope.scaling.original_context_length", limits::MAX_POSITIONS)?;
+    // One key holds the whole factor, as a `config.json` does; the other one comes on top.
+    let whole = keys.float("rope.scaling.yarn_attn_factor")?;
+    let on_top = keys.float("rope.scaling.attn_factor")?.unwrap_or(1.0);
+    Ok(RopeScaling::Yarn {
+        factor,
+        original_context: trained.unwrap_or(context_length) as f64,
+        beta_fast: keys.float("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
+        beta_slow: keys.float("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
+        attention_factor: whole.unwrap_or_else(|| yarn_attention_factor(factor, 1.0)) * on_top,
+        truncate: true,
+    })
+}
