@@ -14,7 +14,7 @@ use rlx_runtime::weights::{SafetensorsFile, SafetensorsWeights};
 
 const TOLERANCE: f32 = 2e-4;
 
-const DECODERS: [&str; 6] = ["llama", "llama3_rope_scaling", "mistral", "qwen2", "qwen3", "gemma3_text"];
+const DECODERS: [&str; 7] = ["llama", "llama3_rope_scaling", "mistral", "qwen2", "qwen3", "qwen3_moe", "gemma3_text"];
 
 const LIMITS: DecoderLimits = DecoderLimits {
     tokens: 128,
@@ -173,7 +173,7 @@ fn hidden(decoder: &dyn Decoder, sequences: [&[i32]; 2], direction: Direction) -
 
 #[test]
 fn vectors_without_a_cache_give_the_same_logits() {
-    for name in ["qwen3", "gemma3_text"] {
+    for name in ["qwen3", "qwen3_moe", "gemma3_text"] {
         let expected = expected(name);
         let ids: Vec<i32> = expected("input_ids").to_i64().unwrap().iter().map(|&i| i as i32).collect();
         let decoder = decoder::open(&ModelFiles::open(&fixture(name)).unwrap()).unwrap();

@@ -12,7 +12,7 @@ use rlx_models::options::LoadOptions;
 
 #[test]
 fn logits_agree_with_the_reference_and_padding_is_zero() {
-    for name in ["llama", "llama3_rope_scaling", "mistral", "qwen2", "qwen3", "gemma3_text"] {
+    for name in ["llama", "llama3_rope_scaling", "mistral", "qwen2", "qwen3", "qwen3_moe", "gemma3_text"] {
         agrees(name);
     }
 }

@@ -9,6 +9,7 @@ mod embedding;
 mod fused;
 mod index;
 mod matmul;
+mod moe;
 mod norm;
 mod pooling;
 mod position;
@@ -65,6 +66,7 @@ pub const TABLE: &[&dyn Case] = &[
     &quant::dequantize::Dequantize,
     &matmul::matmul::MatMul,
     &matmul::linear::Linear,
+    &moe::moe::Moe,
     &activation::gelu::Gelu,
     &activation::silu::Silu,
     &activation::glu::Glu,

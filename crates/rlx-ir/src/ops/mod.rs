@@ -11,6 +11,7 @@ pub mod embedding;
 pub mod fused;
 pub mod index;
 pub mod matmul;
+pub mod moe;
 pub mod norm;
 pub mod pooling;
 pub mod position;
@@ -41,6 +42,7 @@ const FAMILIES: &[&[OpDef]] = &[
     fused::DEFS,
     index::DEFS,
     matmul::DEFS,
+    moe::DEFS,
     norm::DEFS,
     pooling::DEFS,
     position::DEFS,

@@ -167,6 +167,28 @@ impl Generator {
                 let names: Vec<String> = (0..declared.len()).map(|i| format!("%{i}")).collect();
                 (declared, format!("linear {} {{{}}}", names.join(", "), attrs.join(", ")))
             }
+            "moe" => {
+                let (experts, chosen, k, inner) =
+                    (1 + self.below(4), self.below(4), 32, 32 * (1 + self.below(2)));
+                let matrices = |g: &mut Self, rows: usize, columns: usize| {
+                    let dtype = DType::from_name(g.pick(&["f32", "f16", "q8_0", "q4_0"])).unwrap();
+                    let tensor = g.floats(dtype, &[experts, rows, columns], 1.0);
+                    (format!("[{experts}, {rows}, {columns}]"), tensor)
+                };
+                let indices: Vec<i64> = (0..n * chosen).map(|_| self.below(experts + 2) as i64 - 1).collect();
+                let ty = TensorType::new(DType::I32, [n, chosen]);
+                let weights = self.pick(&[dtype, DType::F32]);
+                let declared = vec![
+                    (n_by("32"), self.floats(dtype, &[n, k], 1.0)),
+                    (n_by(&chosen.to_string()), self.floats(weights, &[n, chosen], 1.0)),
+                    (n_by(&chosen.to_string()), Tensor::from_i64(ty, &indices).unwrap()),
+                    matrices(self, inner, k),
+                    matrices(self, inner, k),
+                    matrices(self, k, inner),
+                ];
+                let activation = self.pick(&activations);
+                (declared, format!("moe %0, %1, %2, %3, %4, %5 {{activation = {activation}}}"))
+            }
             "embedding" => {
                 let table_dtype = DType::from_name(self.pick(&["f32", "bf16", "q8_0", "q4_k"])).unwrap();
                 let scale = self.pick(&["", "scale = 3.7, "]);

@@ -19,6 +19,11 @@ const DECLARED: &str = r#"graph @t(N, R) {
   %c = input "c" : bool[2, N, N]
   %f = input "f" : f32[5]
   %scalar = input "scalar" : f32[]
+  %cw = input "cw" : f32[N, 2]
+  %ce = input "ce" : i32[N, 2]
+  %ce3 = input "ce3" : i32[N, 3]
+  %eg = input "eg" : f16[5, 6, 8]
+  %ed = input "ed" : f16[5, 8, 6]
 "#;
 
 const REFUSED: &[(&str, &str)] = &[
@@ -40,6 +45,26 @@ const REFUSED: &[(&str, &str)] = &[
         "operand 1: expected the type of operand 0, f32[N, 8], got f32[N, 7]",
     ),
     ("add_layer_norm %x, %x {eps = 0.1}", "expected 3 to 4 operands, got 2"),
+    ("moe %x, %cw, %ce, %eg, %eg {activation = silu}", "expected 6 operands, got 5"),
+    ("moe %x, %cw, %ce, %eg, %eg, %ed", "attribute activation is missing"),
+    ("moe %q, %cw, %ce, %eg, %eg, %ed {activation = silu}", "operand 0: expected a float [N, H]"),
+    ("moe %x, %ce, %ce, %eg, %eg, %ed {activation = silu}", "operand 1: expected a float [N, K]"),
+    (
+        "moe %x, %cw, %ce3, %eg, %eg, %ed {activation = silu}",
+        "operand 2: expected an index for each weight: i32[N, 2]",
+    ),
+    (
+        "moe %x, %cw, %ce, %ed, %eg, %ed {activation = silu}",
+        "operand 3: expected a float or block type [E, F, 8]",
+    ),
+    (
+        "moe %x, %cw, %ce, %eg, %m, %ed {activation = silu}",
+        "operand 4: expected a float or block type of the gate's shape",
+    ),
+    (
+        "moe %x, %cw, %ce, %eg, %eg, %eg {activation = silu}",
+        "operand 5: expected a float or block type [5, 8, 6]",
+    ),
     ("linear %odd, %m", "operand 1: expected a matrix with K = 7"),
     ("linear %x, %q", "operand 1: expected a weight [N, K]"),
     ("linear %x, %m, %w {bias}", "operand 2: expected a float of shape [3], got f32[8]"),

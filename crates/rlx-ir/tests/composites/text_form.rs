@@ -17,6 +17,11 @@ const DECLARED: &str = r#"graph @t(N, R) {
   %b = input "b" : f32[4, N, 64]
   %g = input "g" : f32[8]
   %r = input "r" : f16[N, 8]
+  %e = input "e" : i32[N, 2]
+  %c2 = input "c2" : f32[N, 2]
+  %x32 = input "x32" : f32[N, 32]
+  %m3 = input "m3" : q8_0[4, 64, 32]
+  %d3 = input "d3" : q4_0[4, 32, 64]
 "#;
 
 const NODES: &[&str] = &[
@@ -50,6 +55,7 @@ const NODES: &[&str] = &[
     "pool %x, %s {mode = last}",
     "pool %x, %s {mode = max}",
     "l2_normalize %x {eps = 1e-9}",
+    "moe %x32, %c2, %e, %m3, %m3, %d3 {activation = silu}",
 ];
 
 #[test]

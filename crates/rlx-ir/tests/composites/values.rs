@@ -184,3 +184,24 @@ fn l2_normalize_gives_length_one_but_keeps_zeros() {
     let y = unary("l2_normalize %x {eps = 1e-12}", &[3, 2], &[3.0, 4.0, 0.0, 0.0, 1e-13, 0.0]);
     close(&y, &[0.6, 0.8, 0.0, 0.0, 0.1, 0.0], 1e-7);
 }
+
+#[test]
+fn each_token_goes_through_its_own_experts() {
+    let text = r#"graph @t { %x = input "x" : f32[2, 2]
+        %s = const f32[2, 2] = [0.5, 2.0, 1.0, 3.0]
+        %e = input "e" : i32[2, 2]
+        %g = const f32[3, 1, 2] = [1.0, 0.0, 0.0, 1.0, 1.0, 1.0]
+        %u = const f32[3, 1, 2] = [1.0, 1.0, 2.0, 0.0, 0.0, nan]
+        %d = const f32[3, 2, 1] = [1.0, 0.0, 0.0, 1.0, 5.0, 5.0]
+        %y = moe %x, %s, %e, %g, %u, %d {activation = relu}
+        return %y }"#;
+    let run = |experts: [i32; 4]| {
+        let experts = i32s(&experts).with_shape([2, 2]).unwrap();
+        values(text, &[("x", f32s(&[2, 2], &[1.0, 2.0, 3.0, 4.0])), ("e", experts)])
+    };
+    // Of (1, 2): expert 0 gives 1 * 3 forward, expert 1 gives 2 * 2; of (3, 4): 3 * 7 and 4 * 6. Expert 2 is nobody's.
+    assert_eq!(run([0, 1, 1, 0]), [0.5 * 3.0, 2.0 * 4.0, 3.0 * 21.0, 24.0]);
+    assert_eq!(run([0, 0, 1, -1]), [2.5 * 3.0, 0.0, 0.0, 24.0]);
+    assert_eq!(run([3, i32::MIN, i32::MAX, -1]), [0.0; 4]);
+    assert!(run([0, 1, 2, 0])[2].is_nan());
+}

@@ -13,6 +13,7 @@ pub mod modern_bert;
 pub mod nomic_bert;
 pub mod qwen2;
 pub mod qwen3;
+pub mod qwen3_moe;
 pub mod rope;
 pub mod weight_type;
 
@@ -49,7 +50,7 @@ pub struct Architecture {
 }
 
 /// Every architecture that RLX can run. Those of the family of BERT that GGUF does not tell apart have its network.
-pub static SUPPORTED: [Architecture; 11] = [
+pub static SUPPORTED: [Architecture; 12] = [
     Architecture {
         name: "bert",
         model_types: &[],
@@ -119,6 +120,13 @@ pub static SUPPORTED: [Architecture; 11] = [
         family: Family::Decoder,
         names: &decoder::names::NAMES,
         class_prefix: "Qwen3",
+    },
+    Architecture {
+        name: "qwen3moe",
+        model_types: &["qwen3_moe"],
+        family: Family::Decoder,
+        names: &decoder::names::NAMES,
+        class_prefix: "Qwen3Moe",
     },
     Architecture {
         name: "gemma3",

@@ -51,6 +51,21 @@ impl WeightType {
         let stored = weights.expect(name, &shape)?.dtype;
         Ok(b.weight(name, self.of(stored, shape[1]), shape)?)
     }
+
+    /// Declares the stack of matrices `name` of this shape.
+    ///
+    /// # Errors
+    /// As [`matrix`](Self::matrix).
+    pub fn stack(
+        self,
+        b: &mut Builder,
+        weights: &NamedWeights,
+        name: &str,
+        shape: [usize; 3],
+    ) -> Result<Value> {
+        let stored = weights.expect(name, &shape)?.dtype;
+        Ok(b.weight(name, self.of(stored, shape[2]), shape)?)
+    }
 }
 
 /// Declares the vector `name` (a norm's weight, a bias) of this length, as f32.

@@ -10,6 +10,8 @@ pub const MAX_LAYERS: usize = 1024;
 pub const MAX_HEADS: usize = 4096;
 /// The longest vector: hidden sizes, feed-forward sizes.
 pub const MAX_WIDTH: usize = 1 << 20;
+/// The most experts of a layer.
+pub const MAX_EXPERTS: usize = 4096;
 /// The most tokens of a vocabulary.
 pub const MAX_VOCAB: usize = 1 << 22;
 /// The most positions.

@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use rlx_ir::{TensorType, bail};
 use rlx_runtime::WeightSource;
-use rlx_runtime::weights::WeightData;
+use rlx_runtime::weights::{WeightBytes, WeightData};
 
 use super::model_files::{ModelConfig, ModelFiles};
 use crate::{Error, Result};
 
 /// A canonical name (that of GGUF) and the names that Hugging Face models give the same tensor, the usual one first.
-/// `{i}` stands for the number of a layer.
+/// `{i}` stands for the number of a layer. A name with `{e}` is that of a part: the tensor is the stack of those numbered from 0.
 pub type Alias = (&'static str, &'static [&'static str]);
+
+/// Stands for the number of a part in the name of a tensor that is stacked.
+const PART: &str = "{e}";
 
 /// The tensor names of an architecture.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,13 +57,19 @@ impl NameTable {
 
 /// The digits that `{i}` of `pattern` stands for in `name`; empty for a pattern without it.
 fn layer_of<'a>(pattern: &str, name: &'a str) -> Option<&'a str> {
-    match pattern.split_once("{i}") {
-        None => (pattern == name).then_some(""),
-        Some((before, after)) => {
-            let layer = name.strip_prefix(before)?.strip_suffix(after)?;
-            (!layer.is_empty() && layer.bytes().all(|b| b.is_ascii_digit())).then_some(layer)
-        }
-    }
+    let Some((before, after)) = pattern.split_once("{i}") else { return (pattern == name).then_some("") };
+    let (layer, rest) = split_digits(name.strip_prefix(before)?)?;
+    let fits = match after.split_once(PART) {
+        None => rest == after,
+        Some((between, end)) => split_digits(rest.strip_prefix(between)?)?.1 == end,
+    };
+    fits.then_some(layer)
+}
+
+/// The digits that a text begins with, at least one, and what follows.
+fn split_digits(text: &str) -> Option<(&str, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    (end > 0).then(|| text.split_at(end))
 }
 
 /// The tensors of a model under canonical names: those of GGUF, whatever the files call them.
@@ -102,12 +111,28 @@ impl NamedWeights {
         self.extra.insert(name.into(), data);
     }
 
-    /// The name in the files of the tensor `name`; `None` where it is not there.
+    /// The name in the files of the tensor `name`, or of its first part; `None` where it is not there.
     pub fn raw_name(&self, name: &str) -> Option<String> {
-        match self.table {
-            None => self.names.get(name).cloned(),
-            Some(table) => table.candidates(name).into_iter().find(|c| self.names.contains(c)),
+        self.parts_of(name).into_iter().next()
+    }
+
+    /// The names in the files of all parts of the tensor `name`: none where it is not there, mostly one.
+    pub fn parts_of(&self, name: &str) -> Vec<String> {
+        let Some(table) = self.table else { return self.names.get(name).cloned().into_iter().collect() };
+        for candidate in table.candidates(name) {
+            if !candidate.contains(PART) {
+                if self.names.contains(&candidate) {
+                    return vec![candidate];
+                }
+                continue;
+            }
+            let part = |e: usize| candidate.replace(PART, &e.to_string());
+            let parts: Vec<String> = (0..).map(part).take_while(|part| self.names.contains(part)).collect();
+            if !parts.is_empty() {
+                return parts;
+            }
         }
+        Vec::new()
     }
 
     /// The files' own names of all tensors.
@@ -128,18 +153,68 @@ impl NamedWeights {
         self.extra.contains_key(name) || self.raw_name(name).is_some()
     }
 
-    /// The tensor `name`; `None` where it is not there.
+    /// The tensor `name`; `None` where it is not there. One of several parts is put together in memory.
     ///
     /// # Errors
-    /// `UnsupportedModel` for a dtype that RLX does not know; `InvalidFile`.
+    /// `UnsupportedModel` for a dtype that RLX does not know; `InvalidFile`, also where parts have different types.
     pub fn find(&self, name: &str) -> Result<Option<WeightData>> {
         if let Some(data) = self.extra.get(name) {
             return Ok(Some(data.clone()));
         }
-        match self.raw_name(name) {
-            Some(raw) => Ok(Some(self.source.weight(&raw)?)),
-            None => Ok(None),
+        match self.parts_of(name).as_slice() {
+            [] => Ok(None),
+            [raw] if !self.is_stacked(name) => Ok(Some(self.source.weight(raw)?)),
+            parts => self.stack(parts).map(Some),
         }
+    }
+
+    /// The dtype and shape of the tensor `name`; `None` where it is not there.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub fn find_type(&self, name: &str) -> Result<Option<TensorType>> {
+        if let Some(data) = self.extra.get(name) {
+            return Ok(Some(data.ty.clone()));
+        }
+        match self.parts_of(name).as_slice() {
+            [] => Ok(None),
+            [raw] if !self.is_stacked(name) => Ok(Some(self.source.weight(raw)?.ty)),
+            parts => self.stacked_type(parts).map(Some),
+        }
+    }
+
+    fn is_stacked(&self, name: &str) -> bool {
+        self.table.is_some_and(|t| t.candidates(name).first().is_some_and(|c| c.contains(PART)))
+    }
+
+    fn stacked_type(&self, parts: &[String]) -> Result<TensorType> {
+        let mut first: Option<TensorType> = None;
+        for raw in parts {
+            let ty = self.source.weight(raw)?.ty;
+            match &first {
+                None => first = Some(ty),
+                Some(first) if *first == ty => {}
+                Some(first) => {
+                    bail!(InvalidFile, "{}: tensor {raw:?} is {ty}, but the first part is {first}", self.place)
+                }
+            }
+        }
+        let Some(TensorType { dtype, shape }) = first else { bail!(Bug, "a stack of no parts") };
+        Ok(TensorType::new(dtype, [&[parts.len()], shape.as_slice()].concat()))
+    }
+
+    fn stack(&self, parts: &[String]) -> Result<WeightData> {
+        let ty = self.stacked_type(parts)?;
+        let mut bytes = Vec::new();
+        for raw in parts {
+            let part = self.source.weight(raw)?.bytes;
+            if bytes.is_empty() && bytes.try_reserve_exact(part.len().saturating_mul(parts.len())).is_err() {
+                bail!(Device, "{}: no memory for {} tensors like {raw:?}", self.place, parts.len());
+            }
+            bytes.extend_from_slice(&part);
+            part.release(0..part.len());
+        }
+        Ok(WeightData { ty, bytes: WeightBytes::owned(&bytes) })
     }
 
     /// The tensor `name`, which must be there.
@@ -158,7 +233,7 @@ impl NamedWeights {
     /// # Errors
     /// As [`require`](Self::require); `InvalidFile` naming the tensor and both shapes.
     pub fn expect(&self, name: &str, shape: &[usize]) -> Result<TensorType> {
-        let ty = self.require(name)?.ty;
+        let Some(ty) = self.find_type(name)? else { return Err(self.missing(name)) };
         if ty.shape != shape {
             let raw = self.raw_name(name).unwrap_or_else(|| name.to_owned());
             bail!(
@@ -173,8 +248,8 @@ impl NamedWeights {
 
     fn missing(&self, name: &str) -> Error {
         let candidates = self.table.map(|t| t.candidates(name)).unwrap_or_default();
-        let wanted = candidates.first().map_or(name, String::as_str);
-        let near = rlx_gguf::nearest_names(wanted, self.names.iter().map(String::as_str));
+        let wanted = candidates.first().map_or(name.to_owned(), |c| c.replace(PART, "0"));
+        let near = rlx_gguf::nearest_names(&wanted, self.names.iter().map(String::as_str));
         let near = match near.as_slice() {
             [] => String::new(),
             near => format!("; the nearest names are {}", near.join(", ")),
@@ -215,6 +290,7 @@ mod tests {
                 "blk.{i}.attn_output_norm.weight",
                 &["encoder.layer.{i}.norm.weight", "encoder.layer.{i}.norm.gamma"],
             ),
+            ("blk.{i}.up_exps.weight", &["encoder.layer.{i}.experts.{e}.up.weight"]),
         ],
     };
 
@@ -234,5 +310,12 @@ mod tests {
             assert_eq!(TABLE.canonical(raw).as_deref(), Some("blk.3.attn_output_norm.weight"));
         }
         assert_eq!(TABLE.canonical("pooler.dense.weight"), None);
+        assert_eq!(
+            TABLE.canonical("encoder.layer.3.experts.17.up.weight").as_deref(),
+            Some("blk.3.up_exps.weight")
+        );
+        for wrong in ["encoder.layer.3.experts.up.weight", "encoder.layer.3.experts.1x.up.weight"] {
+            assert_eq!(TABLE.canonical(wrong), None);
+        }
     }
 }

@@ -98,6 +98,8 @@ pub struct GgufFacts {
     pub rope_style: RopeStyle,
     /// Biases of queries, keys and values.
     pub qkv_bias: Biases,
+    /// Whether there may be experts.
+    pub experts: bool,
     /// Completes what is read for all architectures with what only this one has.
     pub finish: fn(&GgufKeys<'_>, &mut DecoderConfig) -> Result<()>,
 }

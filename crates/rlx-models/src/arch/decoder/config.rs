@@ -56,6 +56,21 @@ pub enum FeedForward {
         /// Biases of the products.
         bias: Biases,
     },
+    /// A sum over the experts that a router chose, each gated as above.
+    Experts(Experts),
+}
+
+/// A mixture of experts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Experts {
+    /// How many there are.
+    pub count: usize,
+    /// How many a token goes through.
+    pub chosen: usize,
+    /// The length of the vector between the products of one.
+    pub intermediate_size: usize,
+    /// Whether the probabilities of the chosen ones are scaled to a sum of 1.
+    pub normalized: bool,
 }
 
 /// One layer.
@@ -136,6 +151,11 @@ impl DecoderConfig {
         }
         for layer in &self.layers {
             layer.rope.check(self.head_dim)?;
+            if let FeedForward::Experts(Experts { count, chosen, .. }) = layer.feed_forward
+                && chosen > count
+            {
+                bail!(InvalidFile, "a token goes through {chosen} experts, but there are {count}");
+            }
         }
         Ok(self)
     }

@@ -91,7 +91,9 @@ fn base(architecture: &DecoderArchitecture, keys: &GgufKeys<'_>, vocab_size: usi
             facts.architecture
         );
     }
-    refuse_variants(keys)?;
+    if !facts.experts {
+        refuse_experts(keys)?;
+    }
     let hidden_size = keys.require_size("embedding_length", limits::MAX_WIDTH)?;
     let num_heads = keys.require_size("attention.head_count", limits::MAX_HEADS)?;
     let head_dim = match keys.size("attention.key_length", limits::MAX_WIDTH)? {
@@ -143,8 +145,7 @@ fn base(architecture: &DecoderArchitecture, keys: &GgufKeys<'_>, vocab_size: usi
     })
 }
 
-/// What would change the result, and is not built.
-fn refuse_variants(keys: &GgufKeys<'_>) -> Result<()> {
+fn refuse_experts(keys: &GgufKeys<'_>) -> Result<()> {
     let experts = keys.metadata.usize(&keys.key("expert_count"))?.unwrap_or(0);
     if experts > 0 {
         bail!(UnsupportedModel, "a mixture of {experts} experts is not supported for {}", keys.architecture);
@@ -197,7 +198,10 @@ mod tests {
         let c = with(&llama::ARCHITECTURE, "defaults", |_| ()).unwrap();
         assert_eq!((c.vocab_size, c.head_dim, c.num_kv_heads, c.context_length), (3, 16, 4, 256));
         let rope = c.layers[0].rope;
-        assert_eq!((rope.style, rope.rotary_dim, rope.scaling), (RopeStyle::Interleaved, 16, RopeScaling::None));
+        assert_eq!(
+            (rope.style, rope.rotary_dim, rope.scaling),
+            (RopeStyle::Interleaved, 16, RopeScaling::None)
+        );
         assert_eq!(c.layers.iter().filter(|l| l.window.is_none()).count(), 7);
         let c = with(&llama::ARCHITECTURE, "keys", |m| {
             m.set("llama.attention.head_count_kv", 2u32);
@@ -247,8 +251,7 @@ mod tests {
             m.set("gemma3.rope.freq_base", 1e6f32);
             m.set("gemma3.rope.scaling.factor", 8f32);
         };
-        let slides =
-            |c: &DecoderConfig| c.layers.iter().map(|l| l.window.is_some()).collect::<Vec<_>>();
+        let slides = |c: &DecoderConfig| c.layers.iter().map(|l| l.window.is_some()).collect::<Vec<_>>();
         let c = with(gemma, "gemma", window).unwrap();
         assert_eq!(slides(&c), [true, true, true, true, true, false, true]);
         let [sliding, full] = [c.layers[0].rope, c.layers[5].rope];
@@ -263,7 +266,10 @@ mod tests {
             m.set("gemma3.final_logit_softcapping", 30f32);
         })
         .unwrap();
-        assert_eq!((slides(&c), c.layers[0].rope.theta, c.final_softcap), (list.to_vec(), 3e4f32.into(), Some(30.0)));
+        assert_eq!(
+            (slides(&c), c.layers[0].rope.theta, c.final_softcap),
+            (list.to_vec(), 3e4f32.into(), Some(30.0))
+        );
         let e = with(gemma, "gemma-short", |m| {
             m.set_numbers("gemma3.attention.sliding_window_pattern", &[1u32]);
         });

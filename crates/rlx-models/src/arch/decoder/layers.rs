@@ -9,9 +9,11 @@ use rlx_ir::ops::attention::attention::Attention;
 use rlx_ir::ops::attention::paged_attention::PagedAttention;
 use rlx_ir::ops::embedding::embedding::Embedding;
 use rlx_ir::ops::matmul::linear::Linear;
+use rlx_ir::ops::moe::moe::MoeOperands;
+use rlx_ir::ops::reduce::reduce::KeepDims;
 use rlx_ir::{Builder, Value, bail};
 
-use super::config::{Biases, DecoderConfig, Direction, FeedForward, LayerConfig};
+use super::config::{Biases, DecoderConfig, Direction, Experts, FeedForward, LayerConfig};
 use super::inputs::{Cache, Tokens};
 use super::ropes::Ropes;
 use crate::arch::weight_type::{WeightType, vector};
@@ -170,7 +172,31 @@ impl Layer<'_> {
                 let product = b.mul(gate, up)?;
                 self.linear(b, "ffn_down", product, [hidden, inner], bias)
             }
+            FeedForward::Experts(experts) => self.experts(b, x, experts),
         }
+    }
+
+    /// The router's probabilities are a softmax over all experts, of which the largest count.
+    fn experts(&self, b: &mut Builder, x: Value, experts: Experts) -> Result<Value> {
+        let hidden = self.all.config.hidden_size;
+        let Experts { count, chosen, intermediate_size: inner, normalized } = experts;
+        let scores = self.linear(b, "ffn_gate_inp", x, [count, hidden], Biases::Absent)?;
+        let probabilities = b.softmax(scores, -1, 1.0)?;
+        let (mut weights, chosen) = b.top_k(probabilities, chosen)?;
+        if normalized {
+            let sum = b.reduce_sum(weights, &[-1], KeepDims::Yes)?;
+            weights = b.div(weights, sum)?;
+        }
+        let mut stack = |name: &str, shape: [usize; 2]| {
+            let name = self.name(&format!("{name}.weight"));
+            self.all.used.borrow_mut().insert(name.clone());
+            self.all.types.stack(b, self.all.weights, &name, [count, shape[0], shape[1]])
+        };
+        let gate = stack("ffn_gate_exps", [inner, hidden])?;
+        let up = stack("ffn_up_exps", [inner, hidden])?;
+        let down = stack("ffn_down_exps", [hidden, inner])?;
+        let operands = MoeOperands { x, weights, experts: chosen, gate, up, down };
+        Ok(b.moe(operands, self.all.config.activation)?)
     }
 
     fn post_norm(&self, b: &mut Builder, name: &str, x: Value) -> Result<Value> {

@@ -26,7 +26,7 @@ mod ropes;
 use rlx_ir::{Builder, Graph, Value, bail};
 
 pub use architecture::{DecoderArchitecture, GgufFacts, HfBias, HfDefaults, HfFacts};
-pub use config::{AttentionConfig, Biases, DecoderConfig, Direction, FeedForward, LayerConfig};
+pub use config::{AttentionConfig, Biases, DecoderConfig, Direction, Experts, FeedForward, LayerConfig};
 pub use gguf::GgufKeys;
 #[cfg(test)]
 pub(super) use hf::config_from_hf;
@@ -36,16 +36,17 @@ pub use limits::DecoderLimits;
 pub use network::Network;
 
 use super::weight_type::WeightType;
-use super::{gemma3, llama, mistral, qwen2, qwen3};
+use super::{gemma3, llama, mistral, qwen2, qwen3, qwen3_moe};
 use crate::files::{ModelFiles, NamedWeights};
 use crate::{Error, Result};
 
 /// All architectures of decoders.
-pub static ARCHITECTURES: [&DecoderArchitecture; 5] = [
+pub static ARCHITECTURES: [&DecoderArchitecture; 6] = [
     &llama::ARCHITECTURE,
     &mistral::ARCHITECTURE,
     &qwen2::ARCHITECTURE,
     &qwen3::ARCHITECTURE,
+    &qwen3_moe::ARCHITECTURE,
     &gemma3::ARCHITECTURE,
 ];
 

@@ -65,7 +65,7 @@ impl Network {
 
     /// A tensor in a layer that nothing reads is a part of the model that would be left out in silence.
     fn refuse_unused(&self, used: &BTreeSet<String>) -> Result<()> {
-        let used: BTreeSet<String> = used.iter().filter_map(|name| self.weights.raw_name(name)).collect();
+        let used: BTreeSet<String> = used.iter().flat_map(|name| self.weights.parts_of(name)).collect();
         let unused = self.weights.raw_names().filter(|raw| !used.contains(*raw)).find(|raw| {
             let names = self.weights.bare_names(raw);
             names.into_iter().any(|name| LAYER_TENSORS.iter().any(|start| name.starts_with(start)))

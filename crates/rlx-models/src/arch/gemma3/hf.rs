@@ -91,7 +91,11 @@ mod tests {
             let full = i == 5 || i == 11;
             assert_eq!(layer.window, (!full).then_some(1024), "{i}");
             let scaling = if full { RopeScaling::Linear { factor: 8.0 } } else { RopeScaling::None };
-            assert_eq!((layer.rope.theta, layer.rope.scaling), (if full { 1e6 } else { 1e4 }, scaling), "{i}");
+            assert_eq!(
+                (layer.rope.theta, layer.rope.scaling),
+                (if full { 1e6 } else { 1e4 }, scaling),
+                "{i}"
+            );
         }
     }
 
@@ -123,7 +127,10 @@ mod tests {
         }))
         .unwrap();
         assert_eq!((c.attention.softcap, c.final_softcap), (Some(50.0), Some(30.0)));
-        assert_eq!((c.attention.scale, c.attention.direction), (1.0 / 168f64.sqrt(), Direction::Bidirectional));
+        assert_eq!(
+            (c.attention.scale, c.attention.direction),
+            (1.0 / 168f64.sqrt(), Direction::Bidirectional)
+        );
     }
 
     #[test]
@@ -132,7 +139,11 @@ mod tests {
             (json!({ "layer_types": ["full_attention"] }), ErrorKind::InvalidFile, "layer_types"),
             (json!({ "layer_types": vec!["chunked_attention"; 12] }), ErrorKind::UnsupportedModel, "chunked"),
             (json!({ "query_pre_attn_scalar": 0 }), ErrorKind::InvalidFile, "query_pre_attn_scalar"),
-            (json!({ "rope_parameters": { "rope_type": "default" } }), ErrorKind::InvalidFile, "full_attention"),
+            (
+                json!({ "rope_parameters": { "rope_type": "default" } }),
+                ErrorKind::InvalidFile,
+                "full_attention",
+            ),
             (json!({ "hidden_activation": "relu" }), ErrorKind::UnsupportedModel, "gelu_pytorch_tanh"),
             (json!({ "final_logit_softcapping": -1 }), ErrorKind::InvalidFile, "cap"),
         ] {

@@ -52,6 +52,7 @@ pub static ARCHITECTURE: DecoderArchitecture = DecoderArchitecture {
         architecture: "gemma3",
         rope_style: RopeStyle::Half,
         qkv_bias: Biases::AsStored,
+        experts: false,
         finish: gguf::finish,
     },
 };

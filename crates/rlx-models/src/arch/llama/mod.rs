@@ -48,6 +48,7 @@ pub(super) const GGUF: GgufFacts = GgufFacts {
     architecture: "llama",
     rope_style: RopeStyle::Interleaved,
     qkv_bias: Biases::AsStored,
+    experts: false,
     finish: window_of_all_layers,
 };
 

@@ -41,6 +41,7 @@ pub static ARCHITECTURE: DecoderArchitecture = DecoderArchitecture {
         architecture: "qwen2",
         rope_style: RopeStyle::Half,
         qkv_bias: Biases::Required,
+        experts: false,
         finish: finish_gguf,
     },
 };

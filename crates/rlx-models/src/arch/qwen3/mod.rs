@@ -37,6 +37,7 @@ pub static ARCHITECTURE: DecoderArchitecture = DecoderArchitecture {
         architecture: "qwen3",
         rope_style: RopeStyle::Half,
         qkv_bias: Biases::AsStored,
+        experts: false,
         finish: qwen2::finish_gguf,
     },
 };

@@ -43,7 +43,11 @@ fn scaling(keys: &GgufKeys<'_>, context_length: usize) -> Result<RopeScaling> {
         ("yarn", factor) => yarn(keys, factor.unwrap_or(1.0), context_length)?,
         (other, _) => {
             let other: String = other.chars().take(80).collect();
-            bail!(UnsupportedModel, "{} \"{other}\" is not supported; none, linear and yarn are", keys.key(key))
+            bail!(
+                UnsupportedModel,
+                "{} \"{other}\" is not supported; none, linear and yarn are",
+                keys.key(key)
+            )
         }
     })
 }

@@ -33,7 +33,10 @@ pub(in crate::arch) fn read(config: &HfConfig, context: Context) -> Result<RopeC
     if let Some(section) = &section
         && (section.get("full_attention").is_some() || section.get("sliding_attention").is_some())
     {
-        bail!(UnsupportedModel, "rope parameters by the type of a layer are not supported for this architecture");
+        bail!(
+            UnsupportedModel,
+            "rope parameters by the type of a layer are not supported for this architecture"
+        );
     }
     from_section(config, section.as_ref(), config.f64("rope_theta")?, context)
 }
@@ -139,7 +142,8 @@ mod tests {
 
     #[test]
     fn yarn_takes_its_factor_from_the_lengths() {
-        let c = rope(json!({ "rope_scaling": { "rope_type": "yarn", "original_max_position_embeddings": 128 } }));
+        let c =
+            rope(json!({ "rope_scaling": { "rope_type": "yarn", "original_max_position_embeddings": 128 } }));
         let RopeScaling::Yarn { factor, attention_factor, .. } = c.unwrap().scaling else { panic!("yarn") };
         assert_eq!((factor, attention_factor), (4.0, yarn_attention_factor(4.0, 1.0)));
     }
@@ -147,8 +151,11 @@ mod tests {
     #[test]
     fn the_factor_of_attention_is_given_or_recommended() {
         let factor = |extra: Value| {
-            let mut keys = json!({ "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128 });
-            let (Value::Object(section), Value::Object(extra)) = (&mut keys, extra) else { panic!("objects") };
+            let mut keys =
+                json!({ "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128 });
+            let (Value::Object(section), Value::Object(extra)) = (&mut keys, extra) else {
+                panic!("objects")
+            };
             section.extend(extra);
             match rope(json!({ "rope_parameters": keys })).unwrap().scaling {
                 RopeScaling::Yarn { attention_factor, .. } => attention_factor,

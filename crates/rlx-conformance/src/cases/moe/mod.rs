@@ -1,0 +1,4 @@
+//! Mixtures of experts.
+
+#[allow(clippy::module_inception)]
+pub(super) mod moe;
