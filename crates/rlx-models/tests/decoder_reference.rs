@@ -14,7 +14,8 @@ use rlx_runtime::weights::{SafetensorsFile, SafetensorsWeights};
 
 const TOLERANCE: f32 = 2e-4;
 
-const DECODERS: [&str; 7] = ["llama", "llama3_rope_scaling", "mistral", "qwen2", "qwen3", "qwen3_moe", "gemma3_text"];
+const DECODERS: [&str; 7] =
+    ["llama", "llama3_rope_scaling", "mistral", "qwen2", "qwen3", "qwen3_moe", "gemma3_text"];
 
 const LIMITS: DecoderLimits = DecoderLimits {
     tokens: 128,

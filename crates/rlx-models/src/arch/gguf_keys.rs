@@ -7,8 +7,8 @@ use crate::files::{NamedWeights, limits};
 use crate::{Error, Result};
 
 /// Metadata whose keys start with an architecture. Errors name the whole key.
-#[derive(Clone, Copy)]
-pub(crate) struct GgufKeys<'a> {
+#[derive(Clone, Copy, Debug)]
+pub struct GgufKeys<'a> {
     metadata: &'a Metadata,
     architecture: &'a str,
 }
@@ -39,6 +39,16 @@ impl<'a> GgufKeys<'a> {
     pub(crate) fn require_size(&self, name: &str, max: usize) -> Result<usize> {
         let key = self.key(name);
         limits::size(&key, self.metadata.require_usize(&key)?, max)
+    }
+
+    /// The architecture.
+    pub(crate) fn architecture(&self) -> &'a str {
+        self.architecture
+    }
+
+    /// A text.
+    pub(crate) fn str(&self, name: &str) -> Result<Option<&'a str>> {
+        Ok(self.metadata.str(&self.key(name))?)
     }
 
     /// A number.

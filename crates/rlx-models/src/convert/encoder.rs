@@ -19,7 +19,7 @@ pub(super) struct Converted {
     /// Tensors that take the place of those of the same name, or are added.
     pub(super) tensors: Vec<(String, WeightData)>,
     /// What the result lacks, for people.
-    pub(super) note: Option<String>,
+    pub(super) notes: Vec<String>,
 }
 
 /// Adds sizes, pooling and vocabulary of the encoder in `folder`.
@@ -36,8 +36,8 @@ pub(super) fn metadata(m: &mut MetadataBuilder, files: &ModelFiles, folder: &Pat
     m.set("general.architecture", network.gguf_name());
     network.write_metadata(m);
     config.write_metadata(m, network.gguf_name())?;
-    let note = vocabulary::write(m, folder, encoder.vocab_size())?;
-    Ok(Converted { tensors: tensors(&encoder, &config)?, note })
+    let notes = vocabulary::write(m, folder, encoder.vocab_size())?;
+    Ok(Converted { tensors: tensors(&encoder, &config)?, notes })
 }
 
 fn tensors(encoder: &Encoder, config: &EmbeddingConfig) -> Result<Vec<(String, WeightData)>> {

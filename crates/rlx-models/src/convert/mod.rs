@@ -4,6 +4,7 @@
 //! sentence-transformers knows goes into `rlx.embedding.*`. What GGUF cannot hold is refused by name.
 
 mod card;
+mod decoder;
 mod encoder;
 mod imatrix;
 mod options;
@@ -18,9 +19,10 @@ use rlx_ir::bail;
 
 pub use imatrix::Imatrix;
 pub use options::{Fallback, QuantizeOptions, Report};
+use tensors::Change;
 
 use crate::arch::Family;
-use crate::files::{ModelConfig, ModelFiles};
+use crate::files::{ModelConfig, ModelFiles, NamedWeights};
 use crate::{Error, Result};
 
 /// Called for each tensor before it is written: its name, its number from 0, and how many there are.
@@ -49,7 +51,8 @@ pub fn quantize(
         bail!(InvalidArgument, "{}: the output is the input", output.display());
     }
     let mut notes = Vec::new();
-    let mut others = Vec::new();
+    let mut weights = NamedWeights::of(&files)?;
+    let mut change: Box<dyn Fn(&str) -> Change> = Box::new(|_| Change::Keep);
     let mut metadata = match files.config() {
         ModelConfig::Gguf(gguf) => {
             let mut metadata = MetadataBuilder::new();
@@ -63,19 +66,20 @@ pub fn quantize(
             let folder = config.path().parent().unwrap_or(Path::new(""));
             let mut metadata = MetadataBuilder::new();
             card::metadata(&mut metadata, folder);
-            let architecture = files.supported()?;
-            match architecture.family {
+            match files.supported()?.family {
                 Family::Encoder => {
                     let converted = encoder::metadata(&mut metadata, &files, folder)?;
-                    notes.extend(converted.note);
-                    others = converted.tensors;
+                    notes.extend(converted.notes);
+                    converted.tensors.into_iter().for_each(|(name, data)| weights.insert(name, data));
                 }
-                Family::Decoder => bail!(
-                    UnsupportedModel,
-                    "{}: models of the architecture \"{}\" are converted from GGUF only",
-                    input.display(),
-                    architecture.name
-                ),
+                Family::Decoder => {
+                    let mut converted = decoder::metadata(&mut metadata, &files, config)?;
+                    notes.append(&mut converted.notes);
+                    notes.extend(vocabulary::write(&mut metadata, folder, converted.vocab_size())?);
+                    vocabulary::chat_template(&mut metadata, folder)?;
+                    converted.add_derived(&mut weights);
+                    change = Box::new(move |name| converted.change(name));
+                }
             }
             metadata
         }
@@ -84,7 +88,7 @@ pub fn quantize(
         metadata.set("general.file_type", file_type);
     }
     metadata.set("general.quantization_version", 2u32);
-    let (list, skipped) = tensors::list(&files, options, others)?;
+    let (list, skipped) = tensors::list(&files, &weights, options, &change)?;
     let mut writer = Writer::new(output, metadata)?;
     for tensor in &list {
         writer.declare(&tensor.name, tensor.dtype, &tensor.shape)?;
@@ -93,7 +97,7 @@ pub fn quantize(
     let mut data = writer.start()?;
     for (i, tensor) in list.iter().enumerate() {
         progress(&tensor.name, i, list.len());
-        tensors::write(&mut data, &files, tensor, options)?;
+        tensors::write(&mut data, &weights, tensor, options)?;
     }
     data.finish()?;
     let fallbacks = list.iter().filter_map(|t| t.fallback(options.ty)).collect();

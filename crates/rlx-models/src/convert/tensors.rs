@@ -1,13 +1,15 @@
 //! The tensors of a conversion: which, in which order, and their bytes.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use rlx_gguf::{DataWriter, TensorSink};
 use rlx_ir::convert::{decode_row, encode_row};
-use rlx_ir::{DType, bail};
+use rlx_ir::{DType, TensorType, bail};
 use rlx_runtime::weights::{WeightBytes, WeightData};
 
 use super::options::{Fallback, QuantizeOptions};
 use super::types;
-use crate::files::{ModelConfig, ModelFiles, NameTable};
+use crate::files::{ModelConfig, ModelFiles, NameTable, NamedWeights};
 use crate::{Error, Result};
 
 /// Source bytes of a piece per thread.
@@ -15,14 +17,28 @@ const PIECE_BYTES: usize = 1 << 20;
 /// More threads would wait for the disk.
 const MAX_THREADS: usize = 16;
 
+/// What becomes of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// It stays.
+    Keep,
+    /// It is left out.
+    LeaveOut,
+    /// Of each head, the rows that rope turns together become neighbours.
+    PairRows {
+        /// How many heads share the rows.
+        heads: usize,
+    },
+    /// 1 is added to each element.
+    AddOne,
+}
+
 /// A tensor to write.
 pub(super) struct Tensor {
     pub(super) name: String,
-    pub(super) raw: String,
     pub(super) shape: Vec<usize>,
     pub(super) dtype: DType,
-    /// The data, where it is not that of `raw`.
-    data: Option<WeightData>,
+    change: Change,
 }
 
 impl Tensor {
@@ -33,59 +49,53 @@ impl Tensor {
     }
 }
 
-/// The tensors to write in order, and the names of those that are left out.
-/// `others` take the place of tensors of the same name, or are added.
+/// The tensors to write in order, and the names of those that are left out. `change` says what becomes of each.
 pub(super) fn list(
     files: &ModelFiles,
+    weights: &NamedWeights,
     options: &QuantizeOptions,
-    mut others: Vec<(String, WeightData)>,
+    change: &dyn Fn(&str) -> Change,
 ) -> Result<(Vec<Tensor>, Vec<String>)> {
     let mut skipped = Vec::new();
-    let names: Vec<(String, String)> = match files.config() {
-        ModelConfig::Gguf(gguf) => {
-            gguf.tensors().iter().map(|t| (t.name().to_owned(), t.name().to_owned())).collect()
-        }
-        ModelConfig::Hf(_) => {
-            let table = files.supported()?.names;
-            let mut named = Vec::new();
-            for raw in files.tensor_names().iter() {
-                match table.canonical(raw) {
-                    Some(name) => named.push((name, raw.clone())),
-                    None => skipped.push(raw.clone()),
-                }
-            }
-            named.sort_by_key(|(name, _)| order(table, name));
-            if let Some(pair) = named.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-                bail!(
-                    InvalidFile,
-                    "{}: tensors {:?} and {:?} are both {}",
-                    files.path().display(),
-                    pair[0].1,
-                    pair[1].1,
-                    pair[0].0
-                );
-            }
-            named
-        }
+    let names: Vec<String> = match files.config() {
+        ModelConfig::Gguf(gguf) => gguf.tensors().iter().map(|t| t.name().to_owned()).collect(),
+        ModelConfig::Hf(_) => named(files, weights, &mut skipped)?,
     };
     let mut tensors = Vec::with_capacity(names.len());
-    let mut push = |name: String, raw: String, data: Option<WeightData>| -> Result<()> {
-        let ty = match &data {
-            Some(data) => data.ty.clone(),
-            None => files.source().weight(&raw)?.ty,
-        };
+    for name in names {
+        let Some(ty) = weights.find_type(&name)? else { bail!(Bug, "no tensor {name:?}") };
+        let change = change(&name);
+        if change == Change::LeaveOut {
+            skipped.extend(weights.parts_of(&name));
+            continue;
+        }
         let dtype = types::target(&name, &ty.shape, ty.dtype, options.ty);
-        tensors.push(Tensor { name, raw, shape: ty.shape, dtype, data });
-        Ok(())
-    };
-    for (name, raw) in names {
-        let other = others.iter().position(|(other, _)| *other == name);
-        push(name, raw, other.map(|i| others.remove(i).1))?;
-    }
-    for (name, data) in others {
-        push(name.clone(), name, Some(data))?;
+        tensors.push(Tensor { name, shape: ty.shape, dtype, change });
     }
     Ok((tensors, skipped))
+}
+
+/// The canonical names of a model in the Hugging Face layout, in order; adds the files' names of what has none to `skipped`.
+fn named(files: &ModelFiles, weights: &NamedWeights, skipped: &mut Vec<String>) -> Result<Vec<String>> {
+    let table = files.supported()?.names;
+    let mut named: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for raw in files.tensor_names().iter() {
+        match table.canonical(raw) {
+            Some(name) => named.entry(name).or_default().push(raw),
+            None => skipped.push(raw.clone()),
+        }
+    }
+    for (name, raws) in &named {
+        let parts = weights.parts_of(name);
+        if let Some(other) = raws.iter().find(|raw| parts.iter().all(|part| part != *raw)) {
+            let used = parts.first().map_or("", String::as_str);
+            bail!(InvalidFile, "{}: tensors {used:?} and {other:?} are both {name}", files.path().display());
+        }
+    }
+    let all: BTreeSet<String> = named.into_keys().chain(weights.added().map(str::to_owned)).collect();
+    let mut names: Vec<String> = all.into_iter().collect();
+    names.sort_by_key(|name| order(table, name));
+    Ok(names)
 }
 
 /// Tensors outside of layers, then the layers by number; within them the order of the table.
@@ -106,23 +116,48 @@ fn order(table: &NameTable, name: &str) -> (usize, usize) {
 /// Writes the data of one tensor in pieces, and gives the source's pages back.
 pub(super) fn write(
     data: &mut DataWriter,
-    files: &ModelFiles,
+    weights: &NamedWeights,
     tensor: &Tensor,
     options: &QuantizeOptions,
 ) -> Result<()> {
-    let source = match &tensor.data {
-        Some(data) => data.clone(),
-        None => files.source().weight(&tensor.raw)?,
-    };
     let row = tensor.shape.last().copied().unwrap_or(1);
     let importance = match (&options.imatrix, tensor.dtype.is_block()) {
         (Some(imatrix), true) => imatrix.importance(&tensor.name, row)?,
         _ => None,
     };
+    let place = |e: Error| e.context(format_args!("tensor {:?}", tensor.name));
+    let source = changed(weights.require(&tensor.name)?, tensor.change).map_err(place)?;
     let rows = Rows { from: source.ty.dtype, to: tensor.dtype, row, importance };
-    data.tensor(&tensor.name, |sink| {
-        rows.write(&source.bytes, sink).map_err(|e| e.context(format_args!("tensor {:?}", tensor.name)))
-    })
+    data.tensor(&tensor.name, |sink| rows.write(&source.bytes, sink).map_err(place))
+}
+
+fn changed(source: WeightData, change: Change) -> Result<WeightData> {
+    let WeightData { ty, bytes } = source;
+    let first = ty.shape.first().copied().unwrap_or(1).max(1);
+    let row_bytes = bytes.len() / first;
+    let (dtype, bytes) = match change {
+        Change::Keep | Change::LeaveOut => (ty.dtype, bytes),
+        Change::PairRows { heads } => {
+            let head_dim = first / heads.max(1);
+            let mut paired = Vec::with_capacity(bytes.len());
+            for row in 0..first {
+                let (head, within) = (row / head_dim.max(1), row % head_dim.max(1));
+                let from = head * head_dim + within % 2 * (head_dim / 2) + within / 2;
+                match bytes.get(from * row_bytes..(from + 1) * row_bytes) {
+                    Some(row) => paired.extend_from_slice(row),
+                    None => bail!(Bug, "{first} rows are no {heads} heads"),
+                }
+            }
+            (ty.dtype, WeightBytes::owned(&paired))
+        }
+        Change::AddOne => {
+            let mut values = vec![0f32; ty.elems()];
+            decode_row(ty.dtype, &bytes, &mut values)?;
+            let bytes: Vec<u8> = values.iter().flat_map(|v| (v + 1.0).to_le_bytes()).collect();
+            (DType::F32, WeightBytes::owned(&bytes))
+        }
+    };
+    Ok(WeightData { ty: TensorType::new(dtype, ty.shape), bytes })
 }
 
 struct Rows<'a> {

@@ -8,6 +8,8 @@ use crate::{Error, Result};
 
 /// Tables that are small, and whose errors would reach every token.
 const TABLES: [&str; 2] = ["position_embd.weight", "token_types.weight"];
+/// The routers of experts are small too, and an error chooses others.
+const ROUTER: &str = ".ffn_gate_inp.weight";
 
 /// Whether matrices can have this type.
 pub(super) fn check(ty: DType) -> Result<()> {
@@ -26,6 +28,7 @@ pub(super) fn is_matrix(name: &str, shape: &[usize]) -> bool {
         && !name.starts_with("dense")
         && name.ends_with(".weight")
         && !name.contains("_norm.")
+        && !name.ends_with(ROUTER)
         && !TABLES.contains(&name)
 }
 

@@ -106,6 +106,24 @@ impl NamedWeights {
         }
     }
 
+    /// The tensors of `files` under the names that its architecture has for them; those of a GGUF file under their own.
+    ///
+    /// # Errors
+    /// `UnsupportedModel` for an architecture that is not known, in the Hugging Face layout.
+    pub fn of(files: &ModelFiles) -> Result<Self> {
+        static NONE: NameTable = NameTable { prefixes: &[], aliases: &[] };
+        let table = match files.config() {
+            ModelConfig::Hf(_) => files.supported()?.names,
+            ModelConfig::Gguf(_) => &NONE,
+        };
+        Ok(Self::new(files, table))
+    }
+
+    /// The names of tensors that were added.
+    pub fn added(&self) -> impl Iterator<Item = &str> {
+        self.extra.keys().map(String::as_str)
+    }
+
     /// Adds a tensor from elsewhere, or puts it in the place of one that is there.
     pub fn insert(&mut self, name: impl Into<String>, data: WeightData) {
         self.extra.insert(name.into(), data);
@@ -195,7 +213,11 @@ impl NamedWeights {
                 None => first = Some(ty),
                 Some(first) if *first == ty => {}
                 Some(first) => {
-                    bail!(InvalidFile, "{}: tensor {raw:?} is {ty}, but the first part is {first}", self.place)
+                    bail!(
+                        InvalidFile,
+                        "{}: tensor {raw:?} is {ty}, but the first part is {first}",
+                        self.place
+                    )
                 }
             }
         }

@@ -37,6 +37,7 @@ mod wordpiece;
 
 pub use chat::{ChatEnd, ChatMessage, ChatOptions, ChatTemplate};
 pub use encoding::Encoding;
+pub(crate) use pre::name_of as pre_tokenizer_name;
 pub use stop::StopMatcher;
 pub use stream::StreamDecoder;
 pub use token_list::TokenList;

@@ -4,17 +4,16 @@ use rlx_ir::ops::activation::Activation;
 use rlx_ir::ops::position::rope::RopeStyle;
 
 use super::config::{Biases, DecoderConfig};
-use super::gguf::GgufKeys;
+use super::gguf_write::GgufWriter;
 use crate::Result;
-use crate::files::{HfConfig, NameTable};
+use crate::arch::gguf_keys::GgufKeys;
+use crate::files::HfConfig;
 
 /// An architecture of decoders.
 #[derive(Debug)]
 pub struct DecoderArchitecture {
     /// Its name in [`SUPPORTED`](crate::arch::SUPPORTED).
     pub name: &'static str,
-    /// The names of its tensors.
-    pub tensors: &'static NameTable,
     /// Whether each head of queries and keys is normalised.
     pub qk_norm: bool,
     /// Whether the results of attention and feed-forward part are normalised.
@@ -102,4 +101,6 @@ pub struct GgufFacts {
     pub experts: bool,
     /// Completes what is read for all architectures with what only this one has.
     pub finish: fn(&GgufKeys<'_>, &mut DecoderConfig) -> Result<()>,
+    /// Writes what `finish` reads.
+    pub(in crate::arch) write: fn(&mut GgufWriter<'_>, &DecoderConfig),
 }

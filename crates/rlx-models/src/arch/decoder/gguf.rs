@@ -6,6 +6,7 @@ use rlx_ir::ops::norm::rms_norm::RmsNorm;
 
 use super::architecture::DecoderArchitecture;
 use super::config::{AttentionConfig, Biases, DecoderConfig, Direction, FeedForward, LayerConfig};
+use crate::arch::gguf_keys::GgufKeys;
 use crate::arch::rope;
 use crate::files::limits;
 use crate::{Error, Result};
@@ -15,79 +16,34 @@ use crate::{Error, Result};
 /// # Errors
 /// `InvalidFile` naming the key; `UnsupportedModel` for variants that would compute something else, by name.
 pub fn read(architecture: &DecoderArchitecture, gguf: &Gguf) -> Result<DecoderConfig> {
-    let keys = GgufKeys::new(gguf.metadata())?;
     // The vocabulary is as large as the table says: the key for it is often absent.
     let rows = gguf.tensor("token_embd.weight")?.shape().first().copied().unwrap_or(0);
     let vocab_size = limits::size("rows of token_embd.weight", rows, limits::MAX_VOCAB)?;
+    from_metadata(architecture, gguf.metadata(), vocab_size)
+}
+
+/// Reads metadata of a model with so many tokens.
+///
+/// # Errors
+/// As [`read`].
+pub(super) fn from_metadata(
+    architecture: &DecoderArchitecture,
+    metadata: &Metadata,
+    vocab_size: usize,
+) -> Result<DecoderConfig> {
+    let keys = GgufKeys::new(metadata)?;
     let mut config = base(architecture, &keys, vocab_size)?;
     (architecture.gguf.finish)(&keys, &mut config)?;
     config.check()
 }
 
-/// Metadata keys that start with the architecture's name.
-#[derive(Clone, Copy, Debug)]
-pub struct GgufKeys<'a> {
-    metadata: &'a Metadata,
-    architecture: &'a str,
-}
-
-impl<'a> GgufKeys<'a> {
-    fn new(metadata: &'a Metadata) -> Result<Self> {
-        Ok(Self { metadata, architecture: metadata.require_str("general.architecture")? })
-    }
-
-    /// The whole key.
-    pub fn key(&self, name: &str) -> String {
-        format!("{}.{name}", self.architecture)
-    }
-
-    /// All metadata.
-    pub fn metadata(&self) -> &'a Metadata {
-        self.metadata
-    }
-
-    /// A whole number in `1..=max`.
-    ///
-    /// # Errors
-    /// `InvalidFile` for another kind, and out of range.
-    pub fn size(&self, name: &str, max: usize) -> Result<Option<usize>> {
-        let key = self.key(name);
-        self.metadata.usize(&key)?.map(|n| limits::size(&key, n, max)).transpose()
-    }
-
-    /// [`size`](Self::size) of a key that must be there.
-    ///
-    /// # Errors
-    /// `InvalidFile`.
-    pub fn require_size(&self, name: &str, max: usize) -> Result<usize> {
-        let key = self.key(name);
-        limits::size(&key, self.metadata.require_usize(&key)?, max)
-    }
-
-    /// A float.
-    ///
-    /// # Errors
-    /// `InvalidFile` for another kind.
-    pub fn float(&self, name: &str) -> Result<Option<f64>> {
-        Ok(self.metadata.f32(&self.key(name))?.map(f64::from))
-    }
-
-    /// A string.
-    ///
-    /// # Errors
-    /// `InvalidFile` for another kind.
-    pub fn str(&self, name: &str) -> Result<Option<&'a str>> {
-        Ok(self.metadata.str(&self.key(name))?)
-    }
-}
-
 fn base(architecture: &DecoderArchitecture, keys: &GgufKeys<'_>, vocab_size: usize) -> Result<DecoderConfig> {
     let facts = &architecture.gguf;
-    if keys.architecture != facts.architecture {
+    if keys.architecture() != facts.architecture {
         bail!(
             UnsupportedModel,
             "GGUF has no architecture \"{}\": such models are \"{}\" there",
-            keys.architecture,
+            keys.architecture(),
             facts.architecture
         );
     }
@@ -106,10 +62,8 @@ fn base(architecture: &DecoderArchitecture, keys: &GgufKeys<'_>, vocab_size: usi
         bail!(UnsupportedModel, "values of {value_dim} elements beside keys of {head_dim} are not supported");
     }
     let context_length = keys.size("context_length", limits::MAX_POSITIONS)?.unwrap_or(2048);
-    let Some(eps) = keys.float("attention.layer_norm_rms_epsilon")? else {
-        bail!(InvalidFile, "metadata key `{}` is missing", keys.key("attention.layer_norm_rms_epsilon"));
-    };
-    let causal = keys.metadata.bool(&keys.key("attention.causal"))?.unwrap_or(true);
+    let eps = keys.require_float("attention.layer_norm_rms_epsilon")?;
+    let causal = keys.metadata().bool(&keys.key("attention.causal"))?.unwrap_or(true);
     let layer = LayerConfig {
         window: None,
         rope: rope::gguf::read(keys, facts.rope_style, head_dim, context_length)?,
@@ -146,9 +100,13 @@ fn base(architecture: &DecoderArchitecture, keys: &GgufKeys<'_>, vocab_size: usi
 }
 
 fn refuse_experts(keys: &GgufKeys<'_>) -> Result<()> {
-    let experts = keys.metadata.usize(&keys.key("expert_count"))?.unwrap_or(0);
+    let experts = keys.metadata().usize(&keys.key("expert_count"))?.unwrap_or(0);
     if experts > 0 {
-        bail!(UnsupportedModel, "a mixture of {experts} experts is not supported for {}", keys.architecture);
+        bail!(
+            UnsupportedModel,
+            "a mixture of {experts} experts is not supported for {}",
+            keys.architecture()
+        );
     }
     Ok(())
 }

@@ -15,7 +15,6 @@ use crate::{Error, Result};
 /// # Errors
 /// `InvalidFile` naming file and key; `UnsupportedModel` for variants that would compute something else, by name.
 pub fn config_from_hf(architecture: &DecoderArchitecture, config: &HfConfig) -> Result<DecoderConfig> {
-    let place = config.path().display().to_string();
     let read = || {
         refuse_quantised(config)?;
         let part = match architecture.hf.text_section {
@@ -27,7 +26,7 @@ pub fn config_from_hf(architecture: &DecoderArchitecture, config: &HfConfig) -> 
         (architecture.hf.finish)(config, &mut base)?;
         base.check()
     };
-    read().map_err(|e| if e.message().starts_with(&place) { e } else { e.context(place) })
+    read().map_err(|e| config.locate(e))
 }
 
 fn base(architecture: &DecoderArchitecture, config: &HfConfig) -> Result<DecoderConfig> {

@@ -180,7 +180,11 @@ impl Layer<'_> {
     fn experts(&self, b: &mut Builder, x: Value, experts: Experts) -> Result<Value> {
         let hidden = self.all.config.hidden_size;
         let Experts { count, chosen, intermediate_size: inner, normalized } = experts;
-        let scores = self.linear(b, "ffn_gate_inp", x, [count, hidden], Biases::Absent)?;
+        // Small beside the experts, and its errors choose others.
+        let router = self.name("ffn_gate_inp.weight");
+        self.all.used.borrow_mut().insert(router.clone());
+        let router = self.all.types.without_blocks().matrix(b, self.all.weights, &router, [count, hidden])?;
+        let scores = b.linear(x, router, Linear::default(), None, None)?;
         let probabilities = b.softmax(scores, -1, 1.0)?;
         let (mut weights, chosen) = b.top_k(probabilities, chosen)?;
         if normalized {

@@ -15,6 +15,7 @@
 mod architecture;
 mod config;
 mod gguf;
+mod gguf_write;
 mod hf;
 mod inputs;
 mod layers;
@@ -27,13 +28,14 @@ use rlx_ir::{Builder, Graph, Value, bail};
 
 pub use architecture::{DecoderArchitecture, GgufFacts, HfBias, HfDefaults, HfFacts};
 pub use config::{AttentionConfig, Biases, DecoderConfig, Direction, Experts, FeedForward, LayerConfig};
-pub use gguf::GgufKeys;
-#[cfg(test)]
-pub(super) use hf::config_from_hf;
+pub(super) use gguf_write::GgufWriter;
+pub(crate) use gguf_write::write as write_gguf;
+pub(crate) use hf::config_from_hf;
 pub(super) use hf::{rope_of_all_layers, sliding_layers};
 pub use inputs::Tokens;
 pub use limits::DecoderLimits;
 pub use network::Network;
+pub(crate) use ropes::ROPE_FACTORS;
 
 use super::weight_type::WeightType;
 use super::{gemma3, llama, mistral, qwen2, qwen3, qwen3_moe};

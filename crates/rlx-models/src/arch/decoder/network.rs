@@ -41,7 +41,7 @@ impl Network {
             ModelConfig::Hf(config) => hf::config_from_hf(architecture, config)?,
             ModelConfig::Gguf(gguf) => gguf::read(architecture, gguf)?,
         };
-        let weights = NamedWeights::new(files, architecture.tensors);
+        let weights = NamedWeights::new(files, files.supported()?.names);
         let ropes = Ropes::new(&config, &weights)?;
         Ok(Self { config, weights, ropes })
     }

@@ -4,7 +4,8 @@ use rlx_gguf::Value;
 use rlx_ir::bail;
 
 use super::{PATTERN, SLIDING_THETA, slides};
-use crate::arch::decoder::{DecoderConfig, GgufKeys};
+use crate::arch::decoder::{DecoderConfig, GgufWriter};
+use crate::arch::gguf_keys::GgufKeys;
 use crate::arch::rope::{RopeConfig, RopeScaling};
 use crate::files::limits;
 use crate::{Error, Result};
@@ -31,6 +32,26 @@ pub(super) fn finish(keys: &GgufKeys<'_>, config: &mut DecoderConfig) -> Result<
     config.attention.softcap = cap("attn_logit_softcapping")?;
     config.final_softcap = cap("final_logit_softcapping")?;
     Ok(())
+}
+
+/// Writes what [`finish`] reads.
+pub(super) fn write(keys: &mut GgufWriter<'_>, config: &DecoderConfig) {
+    let slides_here: Vec<bool> = config.layers.iter().map(|layer| layer.window.is_some()).collect();
+    if let Some(layer) = config.layers.iter().find(|layer| layer.window.is_some()) {
+        keys.size("attention.sliding_window", layer.window.unwrap_or_default());
+        keys.float("rope.freq_base_swa", layer.rope.theta);
+        let usual = slides_here.iter().enumerate().all(|(i, is)| *is == slides(i, PATTERN));
+        if !usual {
+            keys.flags("attention.sliding_window_pattern", &slides_here);
+        }
+    }
+    if let Some(cap) = config.attention.softcap {
+        keys.float("attn_logit_softcapping", cap);
+        keys.unread("attn_logit_softcapping");
+    }
+    if let Some(cap) = config.final_softcap {
+        keys.float("final_logit_softcapping", cap);
+    }
 }
 
 /// Whether each layer has a window: a list, or every how many layers one is full.

@@ -24,7 +24,6 @@ const SLIDING_THETA: f64 = 10_000.0;
 /// Gemma 3.
 pub static ARCHITECTURE: DecoderArchitecture = DecoderArchitecture {
     name: "gemma3",
-    tensors: &NAMES,
     qk_norm: true,
     post_norms: true,
     scaled_embeddings: true,
@@ -54,6 +53,7 @@ pub static ARCHITECTURE: DecoderArchitecture = DecoderArchitecture {
         qkv_bias: Biases::AsStored,
         experts: false,
         finish: gguf::finish,
+        write: gguf::write,
     },
 };
 

@@ -5,18 +5,19 @@
 use rlx_ir::ops::activation::Activation;
 use rlx_ir::ops::position::rope::RopeStyle;
 
+pub use super::decoder::Biases;
 pub use super::decoder::names::NAMES;
 use super::decoder::{
-    Biases, DecoderArchitecture, DecoderConfig, GgufFacts, GgufKeys, HfBias, HfDefaults, HfFacts,
+    DecoderArchitecture, DecoderConfig, GgufFacts, GgufWriter, HfBias, HfDefaults, HfFacts,
     rope_of_all_layers,
 };
+use super::gguf_keys::GgufKeys;
 use crate::Result;
 use crate::files::limits;
 
 /// Llama.
 pub static ARCHITECTURE: DecoderArchitecture = DecoderArchitecture {
     name: "llama",
-    tensors: &NAMES,
     qk_norm: false,
     post_norms: false,
     scaled_embeddings: false,
@@ -50,6 +51,7 @@ pub(super) const GGUF: GgufFacts = GgufFacts {
     qkv_bias: Biases::AsStored,
     experts: false,
     finish: window_of_all_layers,
+    write: write_window,
 };
 
 /// A Mistral is a Llama with a window there.
@@ -57,4 +59,13 @@ fn window_of_all_layers(keys: &GgufKeys<'_>, config: &mut DecoderConfig) -> Resu
     let window = keys.size("attention.sliding_window", limits::MAX_POSITIONS)?;
     config.layers.iter_mut().for_each(|layer| layer.window = window);
     Ok(())
+}
+
+fn write_window(keys: &mut GgufWriter<'_>, config: &DecoderConfig) {
+    if let Some(window) = config.layers.first().and_then(|layer| layer.window) {
+        keys.size("attention.sliding_window", window);
+        if window < config.context_length {
+            keys.unread("attention.sliding_window");
+        }
+    }
 }

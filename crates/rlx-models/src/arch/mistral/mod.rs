@@ -2,9 +2,7 @@
 
 use rlx_ir::ops::activation::Activation;
 
-use super::decoder::{
-    DecoderArchitecture, DecoderConfig, HfBias, HfDefaults, HfFacts, names, rope_of_all_layers,
-};
+use super::decoder::{DecoderArchitecture, DecoderConfig, HfBias, HfDefaults, HfFacts, rope_of_all_layers};
 use super::llama;
 use crate::Result;
 use crate::files::{HfConfig, limits};
@@ -15,7 +13,6 @@ const DEFAULT_WINDOW: usize = 4096;
 /// Mistral. GGUF files call it a Llama.
 pub static ARCHITECTURE: DecoderArchitecture = DecoderArchitecture {
     name: "mistral",
-    tensors: &names::NAMES,
     qk_norm: false,
     post_norms: false,
     scaled_embeddings: false,

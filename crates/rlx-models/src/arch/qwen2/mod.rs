@@ -4,16 +4,16 @@ use rlx_ir::ops::activation::Activation;
 use rlx_ir::ops::position::rope::RopeStyle;
 
 use super::decoder::{
-    Biases, DecoderArchitecture, DecoderConfig, GgufFacts, GgufKeys, HfBias, HfDefaults, HfFacts, names,
-    rope_of_all_layers, sliding_layers,
+    Biases, DecoderArchitecture, DecoderConfig, GgufFacts, HfBias, HfDefaults, HfFacts, rope_of_all_layers,
+    sliding_layers,
 };
+use super::gguf_keys::GgufKeys;
 use crate::Result;
 use crate::files::{HfConfig, limits};
 
 /// Qwen2.
 pub static ARCHITECTURE: DecoderArchitecture = DecoderArchitecture {
     name: "qwen2",
-    tensors: &names::NAMES,
     qk_norm: false,
     post_norms: false,
     scaled_embeddings: false,
@@ -43,6 +43,7 @@ pub static ARCHITECTURE: DecoderArchitecture = DecoderArchitecture {
         qkv_bias: Biases::Required,
         experts: false,
         finish: finish_gguf,
+        write: |_, _| {},
     },
 };
 

@@ -3,13 +3,12 @@
 use rlx_ir::ops::activation::Activation;
 use rlx_ir::ops::position::rope::RopeStyle;
 
-use super::decoder::{Biases, DecoderArchitecture, GgufFacts, HfBias, HfDefaults, HfFacts, names};
+use super::decoder::{Biases, DecoderArchitecture, GgufFacts, HfBias, HfDefaults, HfFacts};
 use super::qwen2;
 
 /// Qwen3.
 pub static ARCHITECTURE: DecoderArchitecture = DecoderArchitecture {
     name: "qwen3",
-    tensors: &names::NAMES,
     qk_norm: true,
     post_norms: false,
     scaled_embeddings: false,
@@ -39,5 +38,6 @@ pub static ARCHITECTURE: DecoderArchitecture = DecoderArchitecture {
         qkv_bias: Biases::AsStored,
         experts: false,
         finish: qwen2::finish_gguf,
+        write: |_, _| {},
     },
 };

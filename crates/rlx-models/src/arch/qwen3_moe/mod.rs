@@ -5,16 +5,16 @@ use rlx_ir::ops::activation::Activation;
 use rlx_ir::ops::position::rope::RopeStyle;
 
 use super::decoder::{
-    Biases, DecoderArchitecture, DecoderConfig, Experts, FeedForward, GgufFacts, GgufKeys, HfBias, HfDefaults,
-    HfFacts, names, rope_of_all_layers,
+    Biases, DecoderArchitecture, DecoderConfig, Experts, FeedForward, GgufFacts, GgufWriter, HfBias,
+    HfDefaults, HfFacts, rope_of_all_layers,
 };
+use super::gguf_keys::GgufKeys;
 use crate::files::{HfConfig, limits};
 use crate::{Error, Result};
 
 /// Qwen3 with experts.
 pub static ARCHITECTURE: DecoderArchitecture = DecoderArchitecture {
     name: "qwen3moe",
-    tensors: &names::NAMES,
     qk_norm: true,
     post_norms: false,
     scaled_embeddings: false,
@@ -44,6 +44,7 @@ pub static ARCHITECTURE: DecoderArchitecture = DecoderArchitecture {
         qkv_bias: Biases::AsStored,
         experts: true,
         finish: finish_gguf,
+        write,
     },
 };
 
@@ -96,4 +97,19 @@ fn finish_gguf(keys: &GgufKeys<'_>, config: &mut DecoderConfig) -> Result<()> {
     };
     config.layers.iter_mut().for_each(|layer| layer.feed_forward = FeedForward::Experts(experts));
     Ok(())
+}
+
+fn write(keys: &mut GgufWriter<'_>, config: &DecoderConfig) {
+    let Some(FeedForward::Experts(experts)) = config.layers.first().map(|layer| layer.feed_forward) else {
+        return;
+    };
+    keys.size("expert_count", experts.count);
+    keys.size("expert_used_count", experts.chosen);
+    keys.size("expert_feed_forward_length", experts.intermediate_size);
+    // Readers expect the key of the dense parts, which there are none of.
+    keys.size("feed_forward_length", experts.intermediate_size);
+    if !experts.normalized {
+        keys.flag("expert_weights_norm", false);
+        keys.unread("expert_weights_norm");
+    }
 }

@@ -4,7 +4,8 @@ use rlx_ir::bail;
 use rlx_ir::ops::position::rope::RopeStyle;
 
 use super::{RopeConfig, RopeScaling, yarn_attention_factor};
-use crate::arch::decoder::GgufKeys;
+use crate::arch::decoder::GgufWriter;
+use crate::arch::gguf_keys::GgufKeys;
 use crate::files::limits;
 use crate::{Error, Result};
 
@@ -72,4 +73,48 @@ fn yarn(keys: &GgufKeys<'_>, factor: f64, context_length: usize) -> Result<RopeS
         attention_factor: whole.unwrap_or_else(|| yarn_attention_factor(factor, 1.0)) * on_top,
         truncate: true,
     })
+}
+
+/// Writes what [`read`] reads. What Llama 3 does to frequencies is in a tensor, whose divisors are
+/// [`RopeConfig::divisors`].
+///
+/// # Errors
+/// `UnsupportedModel` where only the tensor could say it, and only the architecture `llama` has it.
+pub(in crate::arch) fn write(keys: &mut GgufWriter<'_>, rope: &RopeConfig) -> Result<()> {
+    keys.size("rope.dimension_count", rope.rotary_dim);
+    keys.float("rope.freq_base", rope.theta);
+    match rope.scaling {
+        RopeScaling::None => {}
+        RopeScaling::Linear { factor } => {
+            keys.text("rope.scaling.type", "linear");
+            keys.float("rope.scaling.factor", factor);
+        }
+        RopeScaling::Llama3 { .. } => {
+            if keys.key("") != "llama." {
+                bail!(
+                    UnsupportedModel,
+                    "GGUF can say rope scaling \"llama3\" for the architecture llama only"
+                );
+            }
+        }
+        RopeScaling::Yarn { factor, original_context, beta_fast, beta_slow, attention_factor, .. } => {
+            keys.text("rope.scaling.type", "yarn");
+            keys.float("rope.scaling.factor", factor);
+            keys.size("rope.scaling.original_context_length", original_context as usize);
+            let on_top = attention_factor / yarn_attention_factor(factor, 1.0);
+            if (on_top - 1.0).abs() > 1e-9 {
+                keys.float("rope.scaling.attn_factor", on_top);
+            }
+            for (key, value, usual) in
+                [("yarn_beta_fast", beta_fast, 32.0), ("yarn_beta_slow", beta_slow, 1.0)]
+            {
+                if value != usual {
+                    let key = format!("rope.scaling.{key}");
+                    keys.float(&key, value);
+                    keys.unread(&key);
+                }
+            }
+        }
+    }
+    Ok(())
 }

@@ -129,6 +129,14 @@ impl RopeConfig {
         })
     }
 
+    /// What frequencies are divided by where GGUF files hold that in a tensor, f32 `[rotary_dim / 2]`; `None` where they do not.
+    pub fn divisors(&self) -> Option<Vec<f32>> {
+        let RopeScaling::Llama3 { .. } = self.scaling else { return None };
+        let trained = |i: usize| 1.0 / libm::pow(self.theta, (2 * i) as f64 / self.rotary_dim as f64);
+        let divisor = |i: usize| (trained(i) / self.stretch(i, trained(i))) as f32;
+        Some((0..self.rotary_dim / 2).map(divisor).collect())
+    }
+
     /// The factor of sine and cosine.
     pub fn scale(&self) -> f64 {
         match self.scaling {

@@ -50,6 +50,11 @@ impl Entries {
         }
     }
 
+    /// The text of a token.
+    pub(super) fn text(&self, id: u32) -> Option<&str> {
+        self.texts.get(id as usize)?.as_deref()
+    }
+
     /// The id of a token.
     pub(super) fn id_of(&self, text: &str) -> Option<u32> {
         self.texts.iter().position(|t| t.as_deref() == Some(text)).map(|id| id as u32)

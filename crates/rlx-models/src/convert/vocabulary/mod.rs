@@ -1,7 +1,12 @@
 //! Vocabularies: from the files of a Hugging Face tokenizer to the `tokenizer.ggml.*` keys.
 
 mod base64;
+mod bpe;
+mod chat_template;
 mod entries;
+mod merges;
+mod roles;
+mod sentencepiece;
 mod unigram;
 mod wordpiece;
 
@@ -14,6 +19,8 @@ use serde_json::Value;
 use crate::json;
 use crate::text::TokenizerConfig;
 use crate::{Error, Result};
+
+pub(super) use chat_template::chat_template;
 
 const TOKENIZER: &str = "tokenizer.json";
 /// What only a model for texts has: without `tokenizer.json` its vocabulary would be lost.
@@ -29,7 +36,7 @@ const SIGNS_OF_TEXT: [&str; 7] = [
 
 /// Adds the vocabulary of the model in `folder`, whose network has `vocab_size` tokens. A folder without any file of a
 /// tokenizer has none: what that means is returned.
-pub(super) fn write(m: &mut MetadataBuilder, folder: &Path, vocab_size: usize) -> Result<Option<String>> {
+pub(super) fn write(m: &mut MetadataBuilder, folder: &Path, vocab_size: usize) -> Result<Vec<String>> {
     let path = folder.join(TOKENIZER);
     let Some(tokenizer) = json::read_optional::<Value>(folder, TOKENIZER)? else {
         if let Some(sign) = SIGNS_OF_TEXT.iter().find(|name| folder.join(name).exists()) {
@@ -39,22 +46,25 @@ pub(super) fn write(m: &mut MetadataBuilder, folder: &Path, vocab_size: usize) -
                 path.display()
             );
         }
-        return Ok(Some(format!("there is no {TOKENIZER}, so the result takes token ids only, no texts")));
+        return Ok(vec![format!("there is no {TOKENIZER}, so the result takes token ids only, no texts")]);
     };
     let config = TokenizerConfig::from_folder(folder)?;
     let written = match tokenizer["model"]["type"].as_str() {
         // Files from before the key.
-        None | Some("WordPiece") => wordpiece::write(m, &tokenizer, &config, vocab_size),
-        Some("Unigram") => unigram::write(m, &tokenizer, &config, vocab_size),
+        None | Some("WordPiece") => wordpiece::write(m, &tokenizer, &config, vocab_size).map(|()| Vec::new()),
+        Some("BPE") if tokenizer["model"]["byte_fallback"] == true => {
+            sentencepiece::write(m, folder, &tokenizer, &config, vocab_size)
+        }
+        Some("BPE") => bpe::write(m, folder, &tokenizer, &config, vocab_size),
+        Some("Unigram") => unigram::write(m, &tokenizer, &config, vocab_size).map(|()| Vec::new()),
         Some(other) => {
             let other: String = other.chars().take(80).collect();
             bail!(
                 UnsupportedModel,
-                "{}: model.type \"{other}\" cannot be converted; WordPiece and Unigram can",
+                "{}: model.type \"{other}\" cannot be converted; WordPiece, Unigram and BPE can",
                 path.display()
             )
         }
     };
-    written.map_err(|e| e.context(path.display()))?;
-    Ok(None)
+    written.map_err(|e| e.context(path.display()))
 }

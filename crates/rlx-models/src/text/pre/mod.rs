@@ -3,12 +3,14 @@
 //! A vocabulary was learned on words cut in one way, and gives other tokens when they are cut in another, so a
 //! name that is not in the table is refused.
 
+mod definition;
 mod patterns;
 mod split;
 
 use rlx_ir::bail;
 
 use crate::{Error, Result};
+pub(crate) use definition::name_of;
 use patterns::TABLE;
 use split::Splitter;
 
