@@ -181,13 +181,16 @@ fn vectors_without_a_cache_give_the_same_logits() {
         let shape = decoder.shape();
         let before: &[i32] = &[5, 6, 7];
         let vectors = hidden(&*decoder, [before, &ids], Direction::Causal);
-        // The head is the table of the tokens' vectors.
-        let table = decoder.weights().weight("token_embd.weight").unwrap();
+        let head = decoder.weights().find("output.weight").unwrap();
+        // A tied head is the table of the tokens' vectors.
+        let table = head.unwrap_or_else(|| decoder.weights().weight("token_embd.weight").unwrap());
         let table = Tensor::from_bytes(table.ty, table.bytes.to_vec()).unwrap().to_f32().unwrap();
         let logits: Vec<f32> = vectors[before.len() * shape.hidden_size..]
             .chunks(shape.hidden_size)
             .flat_map(|v| {
-                table.chunks(shape.hidden_size).map(|row| row.iter().zip(v).map(|(a, b)| a * b).sum::<f32>())
+                table
+                    .chunks(shape.hidden_size)
+                    .map(move |row| row.iter().zip(v).map(|(a, b)| a * b).sum::<f32>())
             })
             .collect();
         assert_close(&logits, &expected("logits").to_f32().unwrap(), name);

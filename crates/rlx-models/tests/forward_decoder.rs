@@ -55,11 +55,11 @@ impl Expected {
 
     /// The greedy continuation, token by token. Returns the largest difference of its logits.
     fn step_by_step(&self, files: &ModelFiles) -> f32 {
-        let options = LanguageOptions { context: 64, kv_dtype: DType::F32, ..LanguageOptions::default() };
+        let options = LanguageOptions { context: 128, kv_dtype: DType::F32, ..LanguageOptions::default() };
         let model = LanguageModel::load_files(&runtime(), files.clone(), &options, &|_, _| {}).unwrap();
         let greedy = tensor(&self.path, "greedy_ids").to_i64().unwrap();
         let logits = tensor(&self.path, "greedy_logits").to_f32().unwrap();
-        let mut session = model.session(64).unwrap();
+        let mut session = model.session(128).unwrap();
         let mut sequence = Sequence::default();
         let mut tokens: Vec<u32> = self.ids.iter().map(|id| *id as u32).collect();
         let mut worst = 0f32;

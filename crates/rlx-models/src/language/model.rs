@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use rlx_ir::{ErrorKind, bail};
 use rlx_runtime::weights::LoadProgress;
 use rlx_runtime::{Runtime, Session, SessionOptions};
 
@@ -127,7 +128,7 @@ impl LanguageModel {
     /// The tokenizer; it is read when it is asked for first.
     ///
     /// # Errors
-    /// `NotFound` where the folder has none; `InvalidFile` and `UnsupportedModel` where it cannot be read, or has more tokens
+    /// `NotFound` where folder or file has none; `InvalidFile` and `UnsupportedModel` where it cannot be read, or has more tokens
     /// than the network.
     pub fn tokenizer(&self) -> Result<&Arc<Tokenizer>> {
         if let Some(tokenizer) = self.tokenizer.get() {
@@ -135,6 +136,13 @@ impl LanguageModel {
         }
         let place = |e: Error| e.context(self.files.path().display());
         let tokenizer = match (self.files.config(), self.files.folder()) {
+            (ModelConfig::Gguf(gguf), _) if !gguf.metadata().contains("tokenizer.ggml.model") => {
+                bail!(
+                    NotFound,
+                    "{}: the file has no vocabulary, so it takes token ids only",
+                    self.files.path().display()
+                )
+            }
             (ModelConfig::Gguf(gguf), _) => {
                 GgufVocab::from_metadata(gguf.metadata()).and_then(Tokenizer::from_gguf).map_err(place)?
             }
@@ -167,9 +175,10 @@ impl LanguageModel {
     pub fn stop_tokens(&self) -> Result<Vec<u32>> {
         match (self.tokenizer(), self.files.folder()) {
             (Ok(tokenizer), _) => Ok(tokenizer.special_tokens().stop.clone()),
-            (Err(e), Some(folder)) if e.kind() == rlx_ir::ErrorKind::NotFound => {
-                Ok(TokenizerConfig::from_folder(folder)?.eos_token_ids)
-            }
+            (Err(e), folder) if e.kind() == ErrorKind::NotFound => match folder {
+                Some(folder) => Ok(TokenizerConfig::from_folder(folder)?.eos_token_ids),
+                None => Ok(Vec::new()),
+            },
             (Err(e), _) => Err(e),
         }
     }

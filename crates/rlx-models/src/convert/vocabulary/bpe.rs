@@ -39,7 +39,7 @@ pub(super) fn write(
     for (token, id) in vocab {
         entries.put(token, id, TokenType::Normal)?;
     }
-    notes.extend(roles::put_added(&mut entries, tokenizer, vocab_size)?);
+    notes.extend(roles::put_added(&mut entries, tokenizer, vocab_size, str::to_owned)?);
     m.set("tokenizer.ggml.model", "gpt2");
     m.set("tokenizer.ggml.pre", pre);
     entries.write(m, str::to_owned);

@@ -10,11 +10,13 @@ use super::entries::Entries;
 use crate::text::{EncodeOptions, TokenType, Tokenizer, TokenizerConfig};
 use crate::{Error, Result};
 
-/// Puts the `added_tokens` at their ids. Those for which the network has no vector are left out: it could not read them.
+/// Puts the `added_tokens` at their ids, those that are text as `spell` writes it. Those for which the network has no vector are
+/// left out: it could not read them.
 pub(super) fn put_added(
     entries: &mut Entries,
     tokenizer: &Value,
     vocab_size: usize,
+    spell: impl Fn(&str) -> String,
 ) -> Result<Option<String>> {
     let mut without_vector = Vec::new();
     for added in tokenizer["added_tokens"].as_array().into_iter().flatten() {
@@ -24,8 +26,10 @@ pub(super) fn put_added(
             continue;
         }
         let special = added["special"].as_bool().unwrap_or(false);
-        let ty = if special { TokenType::Control } else { TokenType::UserDefined };
-        entries.put(text, &added["id"], ty)?;
+        match special {
+            true => entries.put(text, &added["id"], TokenType::Control)?,
+            false => entries.put(&spell(text), &added["id"], TokenType::UserDefined)?,
+        }
     }
     let note =
         || format!("left out, because the network has no vector for them: {}", without_vector.join(", "));

@@ -39,7 +39,9 @@ pub(super) fn write(
         let ty = if is_byte(token) { TokenType::Byte } else { TokenType::Normal };
         entries.put(token, id, ty)?;
     }
-    let mut notes = Vec::from_iter(roles::put_added(&mut entries, tokenizer, vocab_size)?);
+    // Texts are searched for these before their spaces are marked.
+    let spaced = |text: &str| text.replace(SPACE, " ");
+    let mut notes = Vec::from_iter(roles::put_added(&mut entries, tokenizer, vocab_size, spaced)?);
     let scores = scores(vocab, tokenizer, &merges::pairs(model)?, vocab_size)?;
     if let Some(unknown) = model["unk_token"].as_str().and_then(|token| entries.id_of(token)) {
         entries.set_type(unknown as usize, TokenType::Unknown);
