@@ -27,6 +27,8 @@ fn inspect_shows_what_a_folder_holds_and_how_it_pools() {
     assert_eq!(report["tensor_count"], report["tensors"].as_array().unwrap().len());
     let text = rlx(["inspect", &folder.arg("")]).ok();
     assert!(text.text().contains("pooling = mean (") && text.text().contains("query"), "{}", text.text());
+    assert!(text.text().contains("(config_sentence_transformers.json)"), "{}", text.text());
+    assert_eq!((&report["embedding"]["positions"], &report["embedding"]["limit"]), (&64.into(), &64.into()));
     assert!(!text.text().contains("encoder.layer.0"));
     let file = rlx(["inspect", &folder.arg("model.safetensors"), "--tensors"]).ok();
     assert!(file.text().contains("encoder.layer.0.attention.self.query.weight"));

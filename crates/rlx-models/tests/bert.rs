@@ -152,13 +152,23 @@ fn pooling_follows_its_definition() {
             assert!(got.iter().zip(wanted).all(|(g, w)| (g - w).abs() < 1e-5));
         }
     }
-    let mut without_prompt = head(&[PoolingMode::Mean]);
+    let modes = [PoolingMode::Mean, PoolingMode::WeightedMean, PoolingMode::Cls, PoolingMode::MeanSqrtLen];
+    let mut without_prompt = head(&modes);
     (without_prompt.config.normalize, without_prompt.config.pool_prompt) = (false, false);
     let pooled =
         interpret(&encoder, &packed, EncoderOutput::Pooled(without_prompt), true)[0].to_f64().unwrap();
-    for (row, tokens) in pooled.chunks(width).zip([&rows[2..4], &rows[5..]]) {
-        let wanted = weighted_sum(tokens, &|_| 1.0 / tokens.len() as f64);
-        assert!(row.iter().zip(&wanted).all(|(g, w)| (g - w).abs() < 1e-5));
+    for (row, (prompt, tokens)) in pooled.chunks(4 * width).zip([(2, &rows[2..4]), (1, &rows[5..])]) {
+        let n = tokens.len() as f64;
+        let places = (0..tokens.len()).map(|i| (prompt + i + 1) as f64).sum::<f64>();
+        let wanted = [
+            weighted_sum(tokens, &|_| 1.0 / n),
+            weighted_sum(tokens, &|i| (prompt + i + 1) as f64 / places),
+            tokens[0].to_vec(),
+            weighted_sum(tokens, &|_| 1.0 / n.sqrt()),
+        ];
+        for (got, wanted) in row.chunks(width).zip(&wanted) {
+            assert!(got.iter().zip(wanted).all(|(g, w)| (g - w).abs() < 1e-5));
+        }
     }
 }
 

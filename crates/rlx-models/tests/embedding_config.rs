@@ -122,14 +122,21 @@ fn dense_layers_are_read_in_order() {
     let e = swapped.config().unwrap_err();
     assert!(e.kind() == ErrorKind::InvalidFile && e.to_string().contains("out_features 768"), "{e}");
 
-    let odd = r#"{"in_features":8,"out_features":8,"activation_function":"my.Swoosh"}"#;
-    let unknown = Folder::new(&[
-        ("modules.json", &modules(&["Transformer", "Pooling", "Dense"])),
-        MEAN,
-        ("2_Dense/config.json", odd),
-    ]);
-    let e = unknown.config().unwrap_err();
-    assert!(e.kind() == ErrorKind::UnsupportedModel && e.to_string().contains("my.Swoosh"), "{e}");
+    for (key, value) in [
+        ("activation_function", r#""my.Swoosh""#),
+        ("use_residual", "true"),
+        ("module_input_name", r#""token_embeddings""#),
+        ("module_output_name", r#""other""#),
+    ] {
+        let odd = format!(r#"{{"in_features":8,"out_features":8,"{key}":{value}}}"#);
+        let unknown = Folder::new(&[
+            ("modules.json", &modules(&["Transformer", "Pooling", "Dense"])),
+            MEAN,
+            ("2_Dense/config.json", &odd),
+        ]);
+        let e = unknown.config().unwrap_err();
+        assert!(e.kind() == ErrorKind::UnsupportedModel && e.to_string().contains(key), "{e}");
+    }
 }
 
 #[test]

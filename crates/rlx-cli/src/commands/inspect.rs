@@ -8,9 +8,11 @@ use rlx::gguf::{Gguf, Value as GgufValue};
 use rlx::ir::bail;
 use rlx::models::arch::{self, Family};
 use rlx::models::embedding::{BUNDLED_MODEL, bundled};
+use rlx::models::encoder::Encoder;
 use rlx::models::files::{ModelConfig, ModelFiles};
 use rlx::models::hub;
 use rlx::models::sentence_transformers::EmbeddingConfig;
+use rlx::models::text::TokenizerConfig;
 use rlx::runtime::weights::SafetensorsFile;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -73,13 +75,31 @@ struct TensorLine {
 struct Embedding {
     pooling: Vec<&'static str>,
     pooling_from: String,
+    /// Whether the tokens of a prompt are pooled too.
+    pool_prompt: bool,
+    dense_layers: usize,
+    dense: Vec<Dense>,
     normalize: bool,
     normalize_from: String,
     max_seq_length: Option<usize>,
     max_seq_length_from: String,
-    dense_layers: usize,
+    /// What else limits the length of a text: the tokenizer and the positions of the network.
+    tokenizer_limit: Option<usize>,
+    positions: Option<usize>,
+    /// The least of all limits.
+    limit: Option<usize>,
+    lowercase: bool,
     prompts: BTreeMap<String, String>,
+    prompts_from: String,
     default_prompt: Option<String>,
+}
+
+/// A linear layer after pooling.
+#[derive(Serialize)]
+struct Dense {
+    in_features: usize,
+    out_features: usize,
+    activation: &'static str,
 }
 
 impl Inspect {
@@ -150,10 +170,15 @@ impl Inspect {
                 report.sizes.insert((*key).to_owned(), gguf_value(&value));
             }
         }
-        if is_encoder(architecture) {
+        let says_how = |(key, _): (&str, GgufValue<'_>)| {
+            key.starts_with("rlx.embedding.") || key.strip_prefix(architecture) == Some(".pooling_type")
+        };
+        if is_encoder(architecture) || metadata.iter().any(says_how) {
+            let positions = metadata.usize(&format!("{architecture}.context_length")).ok().flatten();
             // What does not fit is an error of loading the model; here it is left out.
-            report.embedding =
-                EmbeddingConfig::from_metadata(metadata, architecture).ok().map(Embedding::from);
+            report.embedding = EmbeddingConfig::from_metadata(metadata, architecture)
+                .ok()
+                .map(|config| Embedding::new(config, None, positions));
         }
         report.metadata = self.metadata.then(|| gguf_metadata(gguf));
         Ok(report)
@@ -184,9 +209,13 @@ impl Inspect {
             }
         }
         if let Some(folder) = files.folder()
-            && is_encoder(files.architecture())
+            && (is_encoder(files.architecture()) || folder.join("modules.json").exists())
         {
-            report.embedding = Some(EmbeddingConfig::from_folder(folder)?.into());
+            let config = EmbeddingConfig::from_folder(folder)?;
+            let tokenizer = TokenizerConfig::from_folder(folder)?.model_max_length;
+            // A network that cannot be run has no positions to show.
+            let positions = Encoder::new(files).ok().map(|encoder| encoder.max_positions());
+            report.embedding = Some(Embedding::new(config, tokenizer, positions));
         }
         report.metadata = self.metadata.then_some(config);
         Ok(report)
@@ -279,16 +308,28 @@ fn is_encoder(architecture: &str) -> bool {
     arch::find(architecture).is_ok_and(|a| a.family == Family::Encoder)
 }
 
-impl From<EmbeddingConfig> for Embedding {
-    fn from(config: EmbeddingConfig) -> Self {
+impl Embedding {
+    fn new(config: EmbeddingConfig, tokenizer_limit: Option<usize>, positions: Option<usize>) -> Self {
+        let dense = config.dense.iter().map(|layer| Dense {
+            in_features: layer.in_features,
+            out_features: layer.out_features,
+            activation: layer.activation.name(),
+        });
         Self {
             pooling: config.pooling.iter().map(|p| p.name()).collect(),
-            pooling_from: config.sources.pooling,
-            normalize: config.normalize,
-            normalize_from: config.sources.normalize,
-            max_seq_length: config.max_seq_length,
-            max_seq_length_from: config.sources.max_seq_length,
+            pool_prompt: config.pool_prompt,
             dense_layers: config.dense.len(),
+            dense: dense.collect(),
+            normalize: config.normalize,
+            max_seq_length: config.max_seq_length,
+            tokenizer_limit,
+            positions,
+            limit: config.limit(tokenizer_limit, positions),
+            lowercase: config.lowercase,
+            pooling_from: config.sources.pooling,
+            normalize_from: config.sources.normalize,
+            max_seq_length_from: config.sources.max_seq_length,
+            prompts_from: config.sources.prompts,
             prompts: config.prompts,
             default_prompt: config.default_prompt,
         }
@@ -363,16 +404,31 @@ fn print(out: &mut Stdout, report: &Report) -> Result<()> {
 
 fn print_embedding(out: &mut Stdout, embedding: &Embedding) -> Result<()> {
     let from = |source: &str| if source.is_empty() { String::new() } else { format!(" ({})", plain(source)) };
-    out.line(format_args!("  pooling = {}{}", embedding.pooling.join(" + "), from(&embedding.pooling_from)))?;
-    if embedding.dense_layers > 0 {
-        out.line(format_args!("  dense layers after pooling = {}", embedding.dense_layers))?;
+    let pooling =
+        if embedding.pooling.is_empty() { "none".to_owned() } else { embedding.pooling.join(" + ") };
+    let prompt = if embedding.pool_prompt { "" } else { ", without the prompt" };
+    out.line(format_args!("  pooling = {pooling}{prompt}{}", from(&embedding.pooling_from)))?;
+    for layer in &embedding.dense {
+        let Dense { in_features, out_features, activation } = layer;
+        out.line(format_args!("  dense = {in_features} to {out_features}, {activation}"))?;
     }
     out.line(format_args!("  normalize = {}{}", embedding.normalize, from(&embedding.normalize_from)))?;
-    let limit = embedding.max_seq_length.map_or("none".to_owned(), |n| n.to_string());
-    out.line(format_args!("  max_seq_length = {limit}{}", from(&embedding.max_seq_length_from)))?;
+    let limit = |limit: Option<usize>| limit.map_or("none".to_owned(), |n| n.to_string());
+    let own = limit(embedding.max_seq_length);
+    out.line(format_args!("  max_seq_length = {own}{}", from(&embedding.max_seq_length_from)))?;
+    out.line(format_args!(
+        "  limit = {} (of max_seq_length {own}, the tokenizer's {}, positions {})",
+        limit(embedding.limit),
+        limit(embedding.tokenizer_limit),
+        limit(embedding.positions)
+    ))?;
+    if embedding.lowercase {
+        out.line("  lowercase = true")?;
+    }
     for (name, prompt) in &embedding.prompts {
-        let default = if embedding.default_prompt.as_ref() == Some(name) { " (default)" } else { "" };
-        out.line(format_args!("  prompt {} = {prompt:?}{default}", plain(name)))?;
+        let default = if embedding.default_prompt.as_ref() == Some(name) { ", default" } else { "" };
+        let source = from(&embedding.prompts_from);
+        out.line(format_args!("  prompt {} = {prompt:?}{default}{source}", plain(name)))?;
     }
     Ok(())
 }

@@ -103,6 +103,7 @@ impl DenseConfig {
                 folder.join("config.json").display()
             );
         };
+        refuse_variants(&config).map_err(within)?;
         let size = |key: &str| match json::count(&config, key).map_err(within)? {
             Some(n) if (1..=MAX_FEATURES as u64).contains(&n) => Ok(n as usize),
             Some(n) => Err(within(Error::new(
@@ -119,6 +120,23 @@ impl DenseConfig {
             activation: activation(&config).map_err(within)?,
         })
     }
+}
+
+/// What would change the result, and is not built.
+fn refuse_variants(config: &Value) -> Result<()> {
+    if config.get("use_residual").and_then(Value::as_bool) == Some(true) {
+        bail!(UnsupportedModel, "use_residual is true, which is not supported; false is");
+    }
+    for key in ["module_input_name", "module_output_name"] {
+        match config.get(key) {
+            None | Some(Value::Null) => {}
+            Some(Value::String(name)) if name == "sentence_embedding" => {}
+            Some(other) => {
+                bail!(UnsupportedModel, "{key} is {other}, which is not supported; \"sentence_embedding\" is")
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The last part of a Python class name; a tangent where the key is absent.

@@ -86,6 +86,8 @@ fn from_modules(folder: &Path, modules: &[Module]) -> Result<EmbeddingConfig> {
                 config.normalize = true;
                 config.sources.normalize = "modules.json".into();
             }
+            // It does something while a model is trained only.
+            ("Dropout", 2..) => {}
             ("Dense", 2..) if !config.normalize => config.dense.push(DenseConfig::from_folder(&path)?),
             ("Transformer" | "Pooling" | "Normalize" | "Dense", _) => bail!(
                 UnsupportedModel,

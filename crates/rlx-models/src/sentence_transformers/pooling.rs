@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{Error, Result};
 
-/// One way to pool. Several are concatenated in the order of this list.
+/// One way to pool. Several that are asked for by flags are concatenated in the order of this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PoolingMode {
     /// The first token's vector.
@@ -84,9 +84,9 @@ impl PoolingMode {
     }
 
     /// The modes that a pooling module's `config.json` asks for: by `pooling_mode` (a name, several joined by `+`, or a
-    /// list), else by the flags that are true, else (no flag at all) the mean.
+    /// list, in this order), else by the flags that are true, else (no flag is) the mean.
     pub(super) fn from_config(config: &Value) -> Result<Vec<Self>> {
-        let mut modes = match config.get("pooling_mode") {
+        let modes: Vec<Self> = match config.get("pooling_mode") {
             Some(Value::String(names)) => {
                 names.split('+').map(|n| Self::by_name(n.trim())).collect::<Result<_>>()?
             }
@@ -97,25 +97,19 @@ impl PoolingMode {
             None | Some(Value::Null) => Self::from_flags(config)?,
             Some(other) => bail!(InvalidFile, "pooling_mode: {other} is no name and no list of names"),
         };
-        modes.sort_unstable();
-        modes.dedup();
         if modes.is_empty() {
-            bail!(InvalidFile, "every pooling_mode flag is false, so there is no pooling at all");
+            bail!(InvalidFile, "pooling_mode: an empty list is no pooling at all");
         }
         Ok(modes)
     }
 
     fn from_flags(config: &Value) -> Result<Vec<Self>> {
-        let (mut modes, mut any) = (Vec::new(), false);
+        let mut modes = Vec::new();
         for (mode, _, flag) in Self::ALL {
             match config.get(flag) {
                 None | Some(Value::Null) => {}
-                Some(Value::Bool(on)) => {
-                    any = true;
-                    if *on {
-                        modes.push(mode);
-                    }
-                }
+                Some(Value::Bool(true)) => modes.push(mode),
+                Some(Value::Bool(false)) => {}
                 Some(other) => bail!(InvalidFile, "{flag}: {other} is neither true nor false"),
             }
         }
@@ -129,7 +123,7 @@ impl PoolingMode {
         {
             bail!(UnsupportedModel, "{flag}: this way to pool is not known");
         }
-        Ok(if any { modes } else { vec![Self::Mean] })
+        Ok(if modes.is_empty() { vec![Self::Mean] } else { modes })
     }
 }
 
@@ -155,7 +149,8 @@ mod tests {
         });
         assert_eq!(modes(&three).unwrap(), [Max, Mean, LastToken]);
         assert_eq!(modes(&json!({ "pooling_mode": "lasttoken" })).unwrap(), [LastToken]);
-        assert_eq!(modes(&json!({ "pooling_mode": ["mean", "cls"] })).unwrap(), [Cls, Mean]);
+        assert_eq!(modes(&json!({ "pooling_mode": ["mean", "cls"] })).unwrap(), [Mean, Cls]);
+        assert_eq!(modes(&json!({ "pooling_mode_mean_tokens": false })).unwrap(), [Mean]);
     }
 
     #[test]
@@ -171,10 +166,7 @@ mod tests {
             modes(&json!({ "pooling_mode_cls_token": 1 })).unwrap_err().kind(),
             ErrorKind::InvalidFile
         );
-        assert_eq!(
-            modes(&json!({ "pooling_mode_mean_tokens": false })).unwrap_err().kind(),
-            ErrorKind::InvalidFile
-        );
+        assert_eq!(modes(&json!({ "pooling_mode": [] })).unwrap_err().kind(), ErrorKind::InvalidFile);
         assert_eq!(PoolingMode::from_gguf(4).unwrap_err().kind(), ErrorKind::UnsupportedModel);
         assert_eq!(PoolingMode::from_gguf(9).unwrap_err().kind(), ErrorKind::UnsupportedModel);
         assert_eq!(PoolingMode::from_gguf(0).unwrap(), None);

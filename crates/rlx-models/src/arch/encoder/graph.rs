@@ -2,11 +2,11 @@
 
 use rlx_ir::ops::activation::Activation;
 use rlx_ir::ops::matmul::linear::Linear;
-use rlx_ir::ops::pooling::pool::PoolMode;
 use rlx_ir::{Builder, DType, Dim, Graph, Value, bail};
 
+use super::pooling::Pooling;
 use crate::arch::weight_type::WeightType;
-use crate::sentence_transformers::{self, EmbeddingConfig, PoolingMode};
+use crate::sentence_transformers::{self, EmbeddingConfig};
 use crate::{Error, Result};
 
 /// The eps of the last normalisation: shorter vectors are divided by it.
@@ -57,7 +57,7 @@ pub(in crate::arch) struct EncoderInputs {
     pub(in crate::arch) ids: Value,
     pub(in crate::arch) positions: Value,
     pub(in crate::arch) starts: Value,
-    first_position: usize,
+    pub(super) first_position: usize,
 }
 
 impl EncoderInputs {
@@ -118,7 +118,7 @@ impl EncoderInputs {
             }
         };
         for &mode in &config.pooling {
-            pooled.push(self.pool(b, hidden, mode, text_starts)?);
+            pooled.push(Pooling { inputs: self, text_starts }.emit(b, hidden, mode)?);
         }
         let mut x = match pooled.as_slice() {
             [one] => *one,
@@ -159,83 +159,9 @@ impl EncoderInputs {
         }
         Ok(x)
     }
-
-    /// Pools `hidden` over whole sequences, or over the parts of them that `text_starts` marks.
-    fn pool(
-        &self,
-        b: &mut Builder,
-        hidden: Value,
-        mode: PoolingMode,
-        text_starts: Option<Value>,
-    ) -> Result<Value> {
-        // Vectors of the first and the last token are what they are, with or without a prompt.
-        let whole = matches!(mode, PoolingMode::Cls | PoolingMode::LastToken);
-        let Some(text_starts) = text_starts.filter(|_| !whole) else {
-            return self.pool_ranges(b, hidden, mode, self.starts, self.sequences.clone());
-        };
-        if mode == PoolingMode::WeightedMean {
-            bail!(UnsupportedModel, "the pooling {} cannot leave prompts out", mode.name());
-        }
-        // Ranges alternate between prompt and text; the odd ones count.
-        let width = width_of(b, hidden)?;
-        let ranges = self.sequences.clone() * 2.into();
-        let both = self.pool_ranges(b, hidden, mode, text_starts, ranges)?;
-        let paired = b.reshape(both, [self.sequences.clone(), Dim::from(2 * width)])?;
-        Ok(b.slice(paired, 1, Dim::from(width), Dim::from(width))?)
-    }
-
-    fn pool_ranges(
-        &self,
-        b: &mut Builder,
-        hidden: Value,
-        mode: PoolingMode,
-        starts: Value,
-        ranges: Dim,
-    ) -> Result<Value> {
-        let simple = match mode {
-            PoolingMode::Cls => PoolMode::Cls,
-            PoolingMode::Max => PoolMode::Max,
-            PoolingMode::Mean | PoolingMode::MeanSqrtLen | PoolingMode::WeightedMean => PoolMode::Mean,
-            PoolingMode::LastToken => PoolMode::Last,
-        };
-        match mode {
-            PoolingMode::MeanSqrtLen => {
-                // sum / sqrt(n) = mean * sqrt(n)
-                let mean = b.pool(hidden, starts, simple)?;
-                let lengths = lengths(b, starts, ranges)?;
-                let root = b.sqrt(lengths)?;
-                Ok(b.mul(mean, root)?)
-            }
-            PoolingMode::WeightedMean => {
-                // The sum of (i + 1) x_i over that of (i + 1), which is n (n + 1) / 2, is the mean times 2 / (n + 1).
-                let place = b.cast(self.positions, DType::F32)?;
-                let one = b.scalar(DType::F32, 1.0)?;
-                let from_one = b.scalar(DType::F32, 1.0 - self.first_position as f64)?;
-                let place = b.add(place, from_one)?;
-                let place = b.reshape(place, [self.tokens.clone(), Dim::constant(1)])?;
-                let weighted = b.mul(hidden, place)?;
-                let mean = b.pool(weighted, starts, simple)?;
-                let lengths = lengths(b, starts, ranges)?;
-                let more = b.add(lengths, one)?;
-                let two = b.scalar(DType::F32, 2.0)?;
-                let factor = b.div(two, more)?;
-                Ok(b.mul(mean, factor)?)
-            }
-            _ => Ok(b.pool(hidden, starts, simple)?),
-        }
-    }
 }
 
-/// The lengths of ranges as f32[ranges, 1].
-fn lengths(b: &mut Builder, starts: Value, ranges: Dim) -> Result<Value> {
-    let from = b.slice(starts, 0, Dim::constant(0), ranges.clone())?;
-    let to = b.slice(starts, 0, Dim::constant(1), ranges.clone())?;
-    let lengths = b.sub(to, from)?;
-    let lengths = b.cast(lengths, DType::F32)?;
-    Ok(b.reshape(lengths, [ranges, Dim::constant(1)])?)
-}
-
-fn width_of(b: &Builder, x: Value) -> Result<usize> {
+pub(super) fn width_of(b: &Builder, x: Value) -> Result<usize> {
     match b.shape(x).last().and_then(Dim::as_usize) {
         Some(width) => Ok(width),
         None => bail!(Bug, "vectors of {} have no constant length", b.ty(x)),

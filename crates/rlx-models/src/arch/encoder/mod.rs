@@ -3,6 +3,7 @@
 mod graph;
 mod layer;
 mod network;
+mod pooling;
 mod positions;
 
 pub(super) use graph::EncoderInputs;
