@@ -203,6 +203,48 @@ fn a_unigram_vocabulary_has_the_standard_keys() {
 }
 
 #[test]
+fn a_byte_level_vocabulary_of_an_encoder_gives_the_same_vectors() {
+    let from = models::fixture("modernbert");
+    let text = std::fs::read_to_string(models::tests("data/bpe_tokenizer.json")).unwrap();
+    let mut tokenizer: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let special = |name: &str| serde_json::json!({ "SpecialToken": { "id": name, "type_id": 0 } });
+    let sequence = serde_json::json!({ "Sequence": { "id": "A", "type_id": 0 } });
+    let around = [special("<|start|>"), sequence, special("<|end|>")];
+    tokenizer["post_processor"] = serde_json::json!({
+        "type": "TemplateProcessing", "single": around, "pair": around,
+        "special_tokens": {
+            "<|start|>": { "id": "<|start|>", "ids": [1], "tokens": ["<|start|>"] },
+            "<|end|>": { "id": "<|end|>", "ids": [0], "tokens": ["<|end|>"] }
+        }
+    });
+    let folder = Folder::new()
+        .copy(&from.join("config.json"))
+        .copy(&from.join("model.safetensors"))
+        .file("tokenizer.json", &tokenizer.to_string())
+        .file("tokenizer_config.json", r#"{"cls_token": "<|start|>", "sep_token": "<|end|>"}"#)
+        .config(|c| drop(c.insert("vocab_size".into(), serde_json::json!(420))))
+        .tensors(|tensors| {
+            let (_, table) = tensors.iter_mut().find(|(n, _)| n.ends_with("tok_embeddings.weight")).unwrap();
+            let values = table.to_f32().unwrap();
+            let longer: Vec<f32> = values.iter().chain(&values).copied().take(420 * 64).collect();
+            *table = Tensor::f32([420, 64], &longer).unwrap();
+        });
+    convert(&folder, "", "m.gguf", "f32").unwrap();
+    let gguf = Gguf::open(folder.0.join("m.gguf")).unwrap();
+    let m = gguf.metadata();
+    assert_eq!(m.u32("tokenizer.ggml.bos_token_id").unwrap(), Some(1));
+    assert_eq!(m.u32("tokenizer.ggml.eos_token_id").unwrap(), Some(0));
+    assert_eq!(m.bool("tokenizer.ggml.add_bos_token").unwrap(), Some(true));
+    let raw = EmbeddingOptions { normalize: Some(false), ..EmbeddingOptions::default() };
+    let load = |path: &std::path::Path| EmbeddingModel::load_with(&runtime(), path, &raw).unwrap();
+    let texts = ["a cat", "The Cat's 12 mats!", "", "déjà vu 日本 😀", " two  spaces "];
+    let (a, b) = (load(&folder.0), load(&folder.0.join("m.gguf")));
+    let (a, b) = (a.embed(texts).unwrap(), b.embed(texts).unwrap());
+    assert_eq!(a.tokens(), b.tokens());
+    assert!(a.iter().zip(b.iter()).all(|(a, b)| distance(a, b) < 1e-5));
+}
+
+#[test]
 fn every_type_can_be_made_and_made_back() {
     let folder = folder();
     let exact = load(&folder.0).embed(TEXTS).unwrap();

@@ -78,6 +78,24 @@ fn a_usual_folder_is_read_with_the_source_of_every_fact() {
 }
 
 #[test]
+fn what_newer_versions_write_is_read() {
+    let file = "config_sentence_transformers.json";
+    let usual = modules(&["Transformer", "Pooling", "Dropout"]);
+    let with = |text: &str| Folder::new(&[("modules.json", &usual), MEAN, (file, text)]).config();
+    let config = with(r#"{"model_type":"SentenceTransformer","prompts":{"query":null},"truncate_dim":64}"#);
+    let config = config.unwrap();
+    assert_eq!((config.prompt(Some("query")).unwrap(), config.dims), ("", Some(64)));
+    let e = with(r#"{"model_type":"CrossEncoder"}"#).unwrap_err();
+    assert!(e.kind() == ErrorKind::UnsupportedModel && e.message().contains("CrossEncoder"), "{e}");
+
+    let causal = |is: &str| {
+        let text = format!(r#"{{"architectures":["Qwen3ForCausalLM"],"is_causal":{is}}}"#);
+        Folder::new(&[("config.json", &text)]).config().unwrap().pooling
+    };
+    assert_eq!((causal("true"), causal("false")), (vec![PoolingMode::LastToken], vec![PoolingMode::Mean]));
+}
+
+#[test]
 fn no_normalize_module_means_raw_vectors() {
     let folder = Folder::new(&[("modules.json", &modules(&["Transformer", "Pooling"])), MEAN]);
     let config = folder.config().unwrap();
@@ -172,6 +190,7 @@ fn damaged_and_missing_files_are_named() {
         ("sentence_bert_config.json", r#"{"max_seq_length":0}"#),
         ("config_sentence_transformers.json", r#"{"prompts":["x"]}"#),
         ("config_sentence_transformers.json", r#"{"default_prompt_name":"query"}"#),
+        ("config_sentence_transformers.json", r#"{"truncate_dim":0}"#),
     ] {
         let e = Folder::new(&[("modules.json", &modules), MEAN, (name, text)]).config().unwrap_err();
         assert!(e.kind() == ErrorKind::InvalidFile && e.to_string().contains(name), "{e}");
@@ -248,6 +267,7 @@ fn all_that_sentence_transformers_knows_goes_through_gguf_and_back() {
         pooling: vec![PoolingMode::Max, PoolingMode::MeanSqrtLen],
         pool_prompt: false,
         dense: vec![dense(0, true, Activation::Gelu), dense(1, false, Activation::Identity)],
+        dims: Some(5),
         normalize: true,
         max_seq_length: Some(99),
         lowercase: true,

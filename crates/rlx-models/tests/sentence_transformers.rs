@@ -43,7 +43,7 @@ fn every_kind_of_folder_gives_the_same_vectors_in_both_layouts() {
         serde_json::from_slice(&std::fs::read(tests("data/sentence_transformers.json")).unwrap()).unwrap();
     let texts: Vec<&str> = data["texts"].as_array().unwrap().iter().map(|t| t.as_str().unwrap()).collect();
     let cases = data["cases"].as_array().unwrap();
-    assert_eq!(cases.len(), 13);
+    assert_eq!(cases.len(), 15);
     for case in cases {
         let name = case["name"].as_str().unwrap();
         let folder = folder(case);

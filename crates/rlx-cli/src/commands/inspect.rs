@@ -79,6 +79,8 @@ struct Embedding {
     pool_prompt: bool,
     dense_layers: usize,
     dense: Vec<Dense>,
+    /// How many components are kept; `None` is all.
+    dims: Option<usize>,
     normalize: bool,
     normalize_from: String,
     max_seq_length: Option<usize>,
@@ -320,6 +322,7 @@ impl Embedding {
             pool_prompt: config.pool_prompt,
             dense_layers: config.dense.len(),
             dense: dense.collect(),
+            dims: config.dims,
             normalize: config.normalize,
             max_seq_length: config.max_seq_length,
             tokenizer_limit,
@@ -411,6 +414,9 @@ fn print_embedding(out: &mut Stdout, embedding: &Embedding) -> Result<()> {
     for layer in &embedding.dense {
         let Dense { in_features, out_features, activation } = layer;
         out.line(format_args!("  dense = {in_features} to {out_features}, {activation}"))?;
+    }
+    if let Some(dims) = embedding.dims {
+        out.line(format_args!("  dims = {dims}"))?;
     }
     out.line(format_args!("  normalize = {}{}", embedding.normalize, from(&embedding.normalize_from)))?;
     let limit = |limit: Option<usize>| limit.map_or("none".to_owned(), |n| n.to_string());

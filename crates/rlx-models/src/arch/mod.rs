@@ -19,6 +19,7 @@ pub mod weight_type;
 
 use rlx_ir::bail;
 
+pub(crate) use encoder::DecoderNetwork;
 pub use encoder::{EmbeddingHead, EncoderGraph, EncoderNetwork, EncoderOutput, EncoderShape, Positions};
 pub use fit::fit;
 
@@ -49,8 +50,11 @@ pub struct Architecture {
     class_prefix: &'static str,
 }
 
+/// EmbeddingGemma's name in GGUF. A `config.json` calls it Gemma 3, with tokens that see both ways.
+pub(crate) const EMBEDDING_GEMMA: &str = "gemma-embedding";
+
 /// Every architecture that RLX can run. Those of the family of BERT that GGUF does not tell apart have its network.
-pub static SUPPORTED: [Architecture; 12] = [
+pub static SUPPORTED: [Architecture; 13] = [
     Architecture {
         name: "bert",
         model_types: &[],
@@ -134,6 +138,13 @@ pub static SUPPORTED: [Architecture; 12] = [
         family: Family::Decoder,
         names: &gemma3::NAMES,
         class_prefix: "Gemma3",
+    },
+    Architecture {
+        name: EMBEDDING_GEMMA,
+        model_types: &[],
+        family: Family::Encoder,
+        names: &gemma3::NAMES,
+        class_prefix: "EmbeddingGemma",
     },
 ];
 

@@ -7,8 +7,10 @@ use rlx_runtime::weights::{WeightBytes, WeightData};
 
 use super::tensors::Change;
 use crate::Result;
-use crate::arch::decoder::{self, DecoderArchitecture, DecoderConfig, DecoderLimits};
+use crate::arch::decoder::{self, DecoderArchitecture, DecoderConfig, DecoderLimits, Direction};
 use crate::arch::weight_type::WeightType;
+use crate::arch::{EncoderGraph, EncoderOutput};
+use crate::encoder::Encoder;
 use crate::files::{HfConfig, ModelFiles, NamedWeights};
 
 /// A decoder to write.
@@ -22,15 +24,24 @@ pub(super) struct Converted {
 /// Adds the sizes of the decoder in `files`.
 pub(super) fn metadata(m: &mut MetadataBuilder, files: &ModelFiles, config: &HfConfig) -> Result<Converted> {
     // A model that cannot be run is refused before anything is written.
-    decoder::open(files)?.graph(&DecoderLimits {
-        tokens: 1,
-        sequences: 1,
-        rows: 1,
-        context: 1,
-        page_len: 1,
-        kv_dtype: DType::F32,
-        weights: WeightType::AsStored,
-    })?;
+    let decoder = decoder::open(files)?;
+    match decoder.shape().direction {
+        Direction::Causal => decoder.graph(&DecoderLimits {
+            tokens: 1,
+            sequences: 1,
+            rows: 1,
+            context: 1,
+            page_len: 1,
+            kv_dtype: DType::F32,
+            weights: WeightType::AsStored,
+        })?,
+        Direction::Bidirectional => Encoder::new(files)?.graph(&EncoderGraph {
+            max_tokens: 1,
+            max_sequences: 1,
+            weights: WeightType::AsStored,
+            output: EncoderOutput::Hidden,
+        })?,
+    };
     let architecture = decoder::architecture(files)?;
     let sizes = decoder::config_from_hf(architecture, config)?;
     let notes = decoder::write_gguf(architecture, &sizes, m).map_err(|e| config.locate(e))?;

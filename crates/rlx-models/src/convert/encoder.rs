@@ -35,14 +35,25 @@ pub(super) fn metadata(m: &mut MetadataBuilder, files: &ModelFiles, folder: &Pat
     let network = encoder.network();
     m.set("general.architecture", network.gguf_name());
     network.write_metadata(m);
-    config.write_metadata(m, network.gguf_name())?;
     let notes = vocabulary::write(m, folder, encoder.vocab_size())?;
-    Ok(Converted { tensors: tensors(&encoder, &config)?, notes })
+    Ok(Converted { tensors: modules(m, &encoder, &config)?, notes })
 }
 
-fn tensors(encoder: &Encoder, config: &EmbeddingConfig) -> Result<Vec<(String, WeightData)>> {
+/// Adds what sentence-transformers knows about a decoder.
+pub(super) fn of_decoder(m: &mut MetadataBuilder, files: &ModelFiles) -> Result<Vec<(String, WeightData)>> {
+    let (encoder, config) = open_network(files)?;
+    modules(m, &encoder, &config)
+}
+
+/// Adds what follows the network; returns the tensors that GGUF has otherwise.
+fn modules(
+    m: &mut MetadataBuilder,
+    encoder: &Encoder,
+    config: &EmbeddingConfig,
+) -> Result<Vec<(String, WeightData)>> {
     let mut out = Vec::new();
     let (network, weights) = (encoder.network(), encoder.weights());
+    config.write_metadata(m, network.gguf_name())?;
     if let Some((name, rows)) = network.rows_before_gguf() {
         out.push((name.to_owned(), without_rows(weights.require(name)?, rows)));
     }

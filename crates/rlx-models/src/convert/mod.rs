@@ -66,18 +66,25 @@ pub fn quantize(
             let folder = config.path().parent().unwrap_or(Path::new(""));
             let mut metadata = MetadataBuilder::new();
             card::metadata(&mut metadata, folder);
-            match files.supported()?.family {
-                Family::Encoder => {
+            let architecture = files.supported()?;
+            let is_decoder = crate::arch::decoder::architecture(&files).is_ok();
+            match architecture.family {
+                Family::Encoder if !is_decoder => {
                     let converted = encoder::metadata(&mut metadata, &files, folder)?;
                     notes.extend(converted.notes);
                     converted.tensors.into_iter().for_each(|(name, data)| weights.insert(name, data));
                 }
-                Family::Decoder => {
+                family => {
                     let mut converted = decoder::metadata(&mut metadata, &files, config)?;
                     notes.append(&mut converted.notes);
                     notes.extend(vocabulary::write(&mut metadata, folder, converted.vocab_size())?);
                     vocabulary::chat_template(&mut metadata, folder)?;
                     converted.add_derived(&mut weights);
+                    // A language model is no embedding model unless it says so.
+                    if family == Family::Encoder || folder.join("modules.json").exists() {
+                        let tensors = encoder::of_decoder(&mut metadata, &files)?;
+                        tensors.into_iter().for_each(|(name, data)| weights.insert(name, data));
+                    }
                     change = Box::new(move |name| converted.change(name));
                 }
             }

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use rlx_ir::{Graph, bail};
+use rlx_ir::Graph;
 
-use crate::arch::{EncoderGraph, EncoderNetwork, EncoderShape, Family, bert, modern_bert, nomic_bert};
+use crate::Result;
+use crate::arch::{
+    DecoderNetwork, EMBEDDING_GEMMA, EncoderGraph, EncoderNetwork, EncoderShape, Family, bert, modern_bert,
+    nomic_bert,
+};
 use crate::files::{ModelFiles, NamedWeights};
-use crate::{Error, Result};
 
 /// An encoder's config and weights.
 #[derive(Clone, Debug)]
@@ -16,19 +19,16 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// The encoder in `files`.
+    /// The encoder in `files`. A decoder is one too: the vectors of its tokens, before the head.
     ///
     /// # Errors
-    /// `UnsupportedModel` for another kind of model; errors of its config.
+    /// Errors of its config.
     pub fn new(files: &ModelFiles) -> Result<Self> {
         let architecture = files.supported()?;
-        if architecture.family != Family::Encoder {
-            bail!(
-                UnsupportedModel,
-                "{}: {} models give no vectors for texts; encoders do",
-                files.path().display(),
-                architecture.name
-            );
+        if architecture.family == Family::Decoder || architecture.name == EMBEDDING_GEMMA {
+            let network = DecoderNetwork::open(files)?;
+            let weights = network.weights().clone();
+            return Ok(Self { network: Arc::new(network), weights });
         }
         let weights = NamedWeights::new(files, architecture.names);
         let network: Arc<dyn EncoderNetwork> = match architecture.name {

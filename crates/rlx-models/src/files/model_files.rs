@@ -163,7 +163,13 @@ impl std::fmt::Debug for ModelFiles {
 /// What `model_type` says, or what the class in `architectures` stands for, or the class itself.
 fn hf_architecture(config: &HfConfig) -> Result<String> {
     if let Some(name) = config.str("model_type")? {
-        return Ok(arch::name_of_model_type(name).to_owned());
+        let text = config.section("text_config")?;
+        let both_ways = text.as_ref().unwrap_or(config).bool("use_bidirectional_attention")? == Some(true);
+        return Ok(match arch::name_of_model_type(name) {
+            "gemma3" if both_ways => arch::EMBEDDING_GEMMA,
+            name => name,
+        }
+        .to_owned());
     }
     let class = config.get("architectures").and_then(|a| a.get(0)).and_then(serde_json::Value::as_str);
     match class {

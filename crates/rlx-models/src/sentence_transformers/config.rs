@@ -30,6 +30,8 @@ pub struct EmbeddingConfig {
     pub pool_prompt: bool,
     /// Linear layers after pooling, in order.
     pub dense: Vec<DenseConfig>,
+    /// How many components of a vector are kept, before normalisation; `None` or more than there are: all.
+    pub dims: Option<usize>,
     /// Whether the vector is divided by its length at the end.
     pub normalize: bool,
     /// The most tokens of a text, added ones included; see [`EmbeddingConfig::limit`]. `None`: no limit of its own.

@@ -1,5 +1,6 @@
 //! Reading a sentence-transformers folder.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rlx_ir::bail;
@@ -42,7 +43,8 @@ const TRANSFORMER_CONFIGS: [&str; 7] = [
 impl EmbeddingConfig {
     /// Reads `modules.json`, the modules' own files and `config_sentence_transformers.json`.
     ///
-    /// A folder without `modules.json` gets what sentence-transformers does with it: mean pooling, raw vectors.
+    /// A folder without `modules.json` gets what sentence-transformers does with it: raw vectors, pooled by the mean, or for a
+    /// language model the last token's.
     ///
     /// # Errors
     /// `UnsupportedModel` for a module, a pooling or an activation that is not known, and for an order of modules that
@@ -59,11 +61,18 @@ impl EmbeddingConfig {
 }
 
 fn without_modules(folder: &Path) -> Result<EmbeddingConfig> {
+    let network = json::read_optional::<Value>(folder, "config.json")?.unwrap_or(Value::Null);
+    let class = network["architectures"][0].as_str().unwrap_or_default();
+    let causal = class.ends_with("ForCausalLM") && network["is_causal"] != false;
+    let (mode, name) = match causal {
+        true => (PoolingMode::LastToken, "last token of a language model"),
+        false => (PoolingMode::Mean, "mean"),
+    };
     let mut config = EmbeddingConfig {
-        pooling: vec![PoolingMode::Mean],
+        pooling: vec![mode],
         pool_prompt: true,
         sources: Sources {
-            pooling: "mean, because there is no modules.json".into(),
+            pooling: format!("{name}, because there is no modules.json"),
             normalize: "raw, because there is no modules.json".into(),
             ..Sources::default()
         },
@@ -157,12 +166,29 @@ fn read_prompts(folder: &Path, config: &mut EmbeddingConfig) -> Result<()> {
     const NAME: &str = "config_sentence_transformers.json";
     let Some(json) = json::read_optional::<Value>(folder, NAME)? else { return Ok(()) };
     let file = folder.join(NAME);
+    if let Some(other) =
+        json.get("model_type").and_then(Value::as_str).filter(|ty| *ty != "SentenceTransformer")
+    {
+        bail!(
+            UnsupportedModel,
+            "{}: model_type is \"{other}\", which is no embedding model; SentenceTransformer is",
+            file.display()
+        );
+    }
     if let Some(prompts) = json.get("prompts").filter(|p| !p.is_null()) {
-        config.prompts = match serde_json::from_value(prompts.clone()) {
-            Ok(prompts) => prompts,
+        match serde_json::from_value::<BTreeMap<String, Option<String>>>(prompts.clone()) {
+            Ok(prompts) => {
+                let text = |(name, text): (String, Option<String>)| (name, text.unwrap_or_default());
+                config.prompts = prompts.into_iter().map(text).collect();
+            }
             Err(e) => bail!(InvalidFile, "{}: prompts: {e}", file.display()),
-        };
+        }
         config.sources.prompts = NAME.into();
+    }
+    let dims = json::count(&json, "truncate_dim").map_err(|e| e.context(file.display()))?;
+    config.dims = dims.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+    if config.dims == Some(0) {
+        bail!(InvalidFile, "{}: truncate_dim is 0", file.display());
     }
     config.default_prompt = json.get("default_prompt_name").and_then(Value::as_str).map(str::to_owned);
     if let Some(name) = &config.default_prompt

@@ -23,6 +23,8 @@ pub const PROMPTS_KEY: &str = "rlx.embedding.prompts";
 pub const DEFAULT_PROMPT_KEY: &str = "rlx.embedding.default_prompt";
 /// The ways to pool whose vectors are concatenated, by name, where `pooling_type` cannot say it.
 pub const POOLING_KEY: &str = "rlx.embedding.pooling";
+/// How many components of a vector are kept, before normalisation; all where it is absent.
+pub const DIMS_KEY: &str = "rlx.embedding.dims";
 /// Whether the tokens of a prompt take part in pooling; true where it is absent.
 pub const POOL_PROMPT_KEY: &str = "rlx.embedding.pool_prompt";
 /// Whether the text is folded to lower case before the tokenizer; false where it is absent.
@@ -94,11 +96,15 @@ impl EmbeddingConfig {
         {
             bail!(InvalidFile, "{DEFAULT_PROMPT_KEY}: \"{name}\" is none of the prompts");
         }
+        if metadata.usize(DIMS_KEY)? == Some(0) {
+            bail!(InvalidFile, "{DIMS_KEY}: 0 components");
+        }
         let dense = dense(metadata, architecture)?;
         Ok(Self {
             pooling,
             pool_prompt: metadata.bool(POOL_PROMPT_KEY)?.unwrap_or(true),
             dense,
+            dims: metadata.usize(DIMS_KEY)?,
             normalize,
             max_seq_length,
             lowercase: metadata.bool(LOWERCASE_KEY)?.unwrap_or(false),
@@ -126,6 +132,9 @@ impl EmbeddingConfig {
         m.set(NORMALIZE_KEY, self.normalize);
         if let Some(n) = self.max_seq_length {
             m.set(MAX_SEQ_LENGTH_KEY, u32::try_from(n).unwrap_or(u32::MAX));
+        }
+        if let Some(n) = self.dims {
+            m.set(DIMS_KEY, u32::try_from(n).unwrap_or(u32::MAX));
         }
         if !self.pool_prompt {
             m.set(POOL_PROMPT_KEY, false);

@@ -12,7 +12,7 @@ mod pooling;
 pub use config::{EmbeddingConfig, Sources};
 pub use dense::{Activation, DenseConfig, DenseSource};
 pub use gguf::{
-    DEFAULT_PROMPT_KEY, DENSE_BIAS_KEY, DENSE_IN_KEY, DENSE_KEY, DENSE_OUT_KEY, LOWERCASE_KEY,
+    DEFAULT_PROMPT_KEY, DENSE_BIAS_KEY, DENSE_IN_KEY, DENSE_KEY, DENSE_OUT_KEY, DIMS_KEY, LOWERCASE_KEY,
     MAX_SEQ_LENGTH_KEY, NORMALIZE_KEY, POOL_PROMPT_KEY, POOLING_KEY, PROMPTS_KEY,
 };
 pub use pooling::PoolingMode;

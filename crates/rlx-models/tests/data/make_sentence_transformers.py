@@ -39,6 +39,11 @@ DENSE = {
     "2_Dense/config.json": {"in_features": 96, "out_features": 40, "bias": True, "activation_function": "torch.nn.modules.activation.Tanh"},
     "3_Dense/config.json": {"in_features": 40, "out_features": 8, "bias": False, "activation_function": "torch.nn.modules.linear.Identity"},
 }
+LINEAR = {"bias": False, "activation_function": "torch.nn.modules.linear.Identity"}
+GEMMA = {
+    "2_Dense/config.json": {"in_features": 32, "out_features": 48} | LINEAR,
+    "3_Dense/config.json": {"in_features": 48, "out_features": 32} | LINEAR,
+}
 NEW = ["base.modules.transformer.Transformer", "sentence_transformer.modules.pooling.Pooling", "base.modules.normalize.Normalize"]
 CASES = [
     case("mean", {"embedding_dimension": 96, "pooling_mode": "mean"}, ("Transformer", "Pooling", "Normalize")),
@@ -77,6 +82,22 @@ CASES = [
     ),
     case("dims", {"embedding_dimension": 96, "pooling_mode": "mean"}, ("Transformer", "Pooling", "Normalize"), dims=24),
     case("nomic", {"embedding_dimension": 128, "pooling_mode": "mean"}, fixture="nomic_bert"),
+    case(
+        "qwen3",
+        {"embedding_dimension": 64, "pooling_mode": "lasttoken"},
+        ("Transformer", "Pooling", "Normalize"),
+        dims=16,
+        prompt="query",
+        fixture="qwen3",
+    ),
+    case(
+        "gemma",
+        {"embedding_dimension": 32, "pooling_mode": "mean"},
+        ("Transformer", "Pooling", "Dense", "Dense", "Normalize"),
+        fixture="gemma3_embedding",
+        prompt="query",
+        **GEMMA,
+    ),
 ]
 
 

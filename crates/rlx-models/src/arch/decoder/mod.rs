@@ -43,13 +43,14 @@ use crate::files::{ModelFiles, NamedWeights};
 use crate::{Error, Result};
 
 /// All architectures of decoders.
-pub static ARCHITECTURES: [&DecoderArchitecture; 6] = [
+pub static ARCHITECTURES: [&DecoderArchitecture; 7] = [
     &llama::ARCHITECTURE,
     &mistral::ARCHITECTURE,
     &qwen2::ARCHITECTURE,
     &qwen3::ARCHITECTURE,
     &qwen3_moe::ARCHITECTURE,
     &gemma3::ARCHITECTURE,
+    &gemma3::EMBEDDING,
 ];
 
 /// The sizes of a decoder that its users need.
@@ -69,6 +70,8 @@ pub struct DecoderShape {
     pub context_length: usize,
     /// What the model was trained for.
     pub direction: Direction,
+    /// Where tokens see both ways, how far in layers that have a window, on either side.
+    pub window: Option<usize>,
 }
 
 /// A decoder-only network with its weights.

@@ -93,6 +93,10 @@ impl Decoder for Network {
             head_dim: c.head_dim,
             context_length: c.context_length,
             direction: c.attention.direction,
+            window: match c.attention.direction {
+                Direction::Causal => None,
+                Direction::Bidirectional => c.layers.iter().filter_map(|l| l.window).min().map(|w| w / 2),
+            },
         }
     }
 

@@ -45,7 +45,7 @@ pub enum EncoderOutput {
 pub struct EmbeddingHead {
     /// As the model's files say. The weights of linear layer i are `dense.{i}.weight` and `dense.{i}.bias`.
     pub config: EmbeddingConfig,
-    /// Keeps this many components of a vector, before normalisation.
+    /// Keeps this many components of a vector, before normalisation, instead of as the model's files say.
     pub dims: Option<usize>,
 }
 
@@ -142,8 +142,8 @@ impl EncoderInputs {
             let linear = Linear { activation: activation(layer.activation), ..Linear::default() };
             x = b.linear(x, w, linear, bias, None)?;
         }
-        if let Some(dims) = head.dims {
-            let width = width_of(b, x)?;
+        let width = width_of(b, x)?;
+        if let Some(dims) = head.dims.or(config.dims.map(|dims| dims.min(width))) {
             if dims == 0 || dims > width {
                 bail!(
                     InvalidArgument,

@@ -4,7 +4,7 @@ use rlx_gguf::Value;
 use rlx_ir::bail;
 
 use super::{PATTERN, SLIDING_THETA, slides};
-use crate::arch::decoder::{DecoderConfig, GgufWriter};
+use crate::arch::decoder::{DecoderConfig, Direction, GgufWriter};
 use crate::arch::gguf_keys::GgufKeys;
 use crate::arch::rope::{RopeConfig, RopeScaling};
 use crate::files::limits;
@@ -31,6 +31,13 @@ pub(super) fn finish(keys: &GgufKeys<'_>, config: &mut DecoderConfig) -> Result<
     let cap = |name| Ok::<_, Error>(keys.float(name)?.filter(|cap| *cap != 0.0));
     config.attention.softcap = cap("attn_logit_softcapping")?;
     config.final_softcap = cap("final_logit_softcapping")?;
+    Ok(())
+}
+
+/// [`finish`] for EmbeddingGemma.
+pub(super) fn finish_embedding(keys: &GgufKeys<'_>, config: &mut DecoderConfig) -> Result<()> {
+    finish(keys, config)?;
+    config.attention.direction = Direction::Bidirectional;
     Ok(())
 }
 

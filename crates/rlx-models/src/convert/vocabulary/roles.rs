@@ -46,12 +46,27 @@ pub(super) fn write(
     entries.write_roles(m, config, &[]);
     let [bos, named_eos] = [&config.bos_token, &config.eos_token]
         .map(|name| name.as_deref().and_then(|name| entries.id_of(name)));
+    let tokenizer = Tokenizer::from_folder(folder)?;
+    let encoding = tokenizer.encode("a", EncodeOptions::default())?;
+    let (prefix, rest) = encoding.ids.split_at(encoding.num_prefix.min(encoding.ids.len()));
+    let suffix = &rest[rest.len() - encoding.num_suffix.min(rest.len())..];
+    // Encoders have other names for the tokens around a text, and embedding models may end texts otherwise than answers.
+    let bos = bos.or(if let [one] = prefix { Some(*one) } else { None });
+    if let Some(bos) = bos {
+        m.set("tokenizer.ggml.bos_token_id", bos);
+    }
     // A model may end its texts in several ways: the config lists them all.
-    let eos = named_eos.or(config.eos_token_ids.first().copied());
+    let listed = named_eos.into_iter().chain(config.eos_token_ids.iter().copied());
+    let eos = if let [one] = suffix { Some(*one) } else { listed.clone().next() };
     if let Some(eos) = eos {
         m.set("tokenizer.ggml.eos_token_id", eos);
     }
-    let mut others: Vec<u32> = config.eos_token_ids.iter().copied().filter(|id| Some(*id) != eos).collect();
+    let mut others: Vec<u32> = Vec::new();
+    for id in listed {
+        if Some(id) != eos && !others.contains(&id) {
+            others.push(id);
+        }
+    }
     let eom = others.iter().position(|id| entries.text(*id).is_some_and(|text| text.contains("eom")));
     if let Some(at) = eom {
         m.set("tokenizer.ggml.eom_token_id", others.remove(at));
@@ -59,10 +74,6 @@ pub(super) fn write(
     if !others.is_empty() {
         m.set("tokenizer.ggml.eot_token_id", others.remove(0));
     }
-    let tokenizer = Tokenizer::from_folder(folder)?;
-    let encoding = tokenizer.encode("a", EncodeOptions::default())?;
-    let (prefix, rest) = encoding.ids.split_at(encoding.num_prefix.min(encoding.ids.len()));
-    let suffix = &rest[rest.len() - encoding.num_suffix.min(rest.len())..];
     for (key, added, role, name) in
         [("add_bos_token", prefix, bos, "beginning"), ("add_eos_token", suffix, eos, "end")]
     {
