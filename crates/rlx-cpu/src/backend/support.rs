@@ -21,8 +21,8 @@ pub(crate) struct Entry {
     pub(crate) supports: fn(&OpFacts<'_>) -> Support,
     /// Makes the thunk.
     pub(crate) build: fn(&OpFacts<'_>) -> Result<Box<dyn Thunk>>,
-    /// Whether operand 1 is a packed weight.
-    pub(crate) packs: fn(&OpFacts<'_>) -> bool,
+    /// Whether an operand is a packed weight.
+    pub(crate) packs: fn(&OpFacts<'_>, usize) -> bool,
     /// The operand whose memory the result may take over.
     pub(crate) in_place: Option<usize>,
 }
@@ -34,7 +34,7 @@ impl Entry {
         supports: fn(&OpFacts<'_>) -> Support,
         build: fn(&OpFacts<'_>) -> Result<Box<dyn Thunk>>,
     ) -> Self {
-        Self { op, supports, build, packs: |_| false, in_place: None }
+        Self { op, supports, build, packs: |_, _| false, in_place: None }
     }
 }
 
@@ -74,8 +74,8 @@ fn entry(op: &str) -> Option<&'static Entry> {
 
 /// The layout of the weight that is operand `index`.
 pub(crate) fn weight_layout(facts: &OpFacts<'_>, index: usize) -> Layout {
-    let packed = index == 1
-        && entry(facts.op.name()).is_some_and(|e| (e.supports)(facts).is_yes() && (e.packs)(facts));
+    let packed =
+        entry(facts.op.name()).is_some_and(|e| (e.packs)(facts, index) && (e.supports)(facts).is_yes());
     if packed { PACKED } else { Layout::ROWS }
 }
 

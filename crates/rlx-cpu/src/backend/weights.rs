@@ -14,7 +14,7 @@ use rlx_runtime::weights::{RowSource, WeightBytes};
 
 use super::Machine;
 use crate::error::{Error, Result};
-use crate::kernels::matmul::{Arrangement, Line, Packed, PackedShape};
+use crate::kernels::matmul::{Arrangement, Line, Packed, PackedShape, PackedStack};
 use crate::pool::chunks;
 
 /// Bytes of packed panels that are filled at a time.
@@ -32,17 +32,27 @@ pub(crate) enum CpuWeight {
     Packed(PackedWeight),
 }
 
-/// Panels and their shape.
+/// The panels of one matrix, or of several of one shape.
 #[derive(Debug)]
 pub(crate) struct PackedWeight {
     shape: PackedShape,
+    count: usize,
     lines: Vec<Line>,
 }
 
 impl PackedWeight {
-    /// The panels, as kernels take them.
+    /// The panels of the only matrix, as kernels take them.
     pub(crate) fn view(&self) -> Result<Packed<'_>> {
-        Packed::new(self.shape, &bytemuck::cast_slice(&self.lines)[..self.shape.bytes()])
+        match self.count {
+            1 => self.stack()?.get(0),
+            count => bail!(Bug, "{count} packed matrices where the kernel wants one"),
+        }
+    }
+
+    /// All matrices.
+    pub(crate) fn stack(&self) -> Result<PackedStack<'_>> {
+        let bytes = self.count * self.shape.bytes();
+        PackedStack::new(self.shape, self.count, &bytemuck::cast_slice(&self.lines)[..bytes])
     }
 }
 
@@ -73,19 +83,41 @@ pub(crate) fn prepare(machine: &Machine, layout: &Layout, rows: &mut dyn RowSour
         let resident = bytes.resident_bytes();
         (CpuWeight::Rows(bytes), resident)
     } else if *layout == PACKED {
-        let [n, k] = ty.shape[..] else { bail!(Bug, "packed weights are matrices, not {ty}") };
-        let shape = PackedShape::new(ty.dtype, n, k, Arrangement::Plain)?;
-        let resident = shape.bytes() as u64;
-        (CpuWeight::Packed(pack(machine, shape, rows)?), resident)
+        let [outer @ .., n, k] = &ty.shape[..] else { bail!(Bug, "packed weights are matrices, not {ty}") };
+        let shape = PackedShape::new(ty.dtype, *n, *k, Arrangement::Plain)?;
+        let weight = pack(machine, shape, outer.iter().product(), rows)?;
+        let resident = (weight.count * shape.bytes()) as u64;
+        (CpuWeight::Packed(weight), resident)
     } else {
         bail!(Bug, "the CPU backend has no layout {layout}");
     };
     Ok(DeviceWeight::new(ty, layout.clone(), resident, Arc::new(weight)))
 }
 
-fn pack(machine: &Machine, shape: PackedShape, rows: &mut dyn RowSource) -> Result<PackedWeight> {
-    let mut lines = vec![Line::zeroed(); shape.bytes().div_ceil(size_of::<Line>())];
-    let bytes = &mut bytemuck::cast_slice_mut::<Line, u8>(&mut lines)[..shape.bytes()];
+fn pack(
+    machine: &Machine,
+    shape: PackedShape,
+    count: usize,
+    rows: &mut dyn RowSource,
+) -> Result<PackedWeight> {
+    let Some(bytes) = shape.bytes().checked_mul(count) else {
+        bail!(InvalidArgument, "{count} matrices of {} bytes are too large", shape.bytes());
+    };
+    let mut lines = vec![Line::zeroed(); bytes.div_ceil(size_of::<Line>())];
+    let bytes = &mut bytemuck::cast_slice_mut::<Line, u8>(&mut lines)[..bytes];
+    for (i, bytes) in bytes.chunks_exact_mut(shape.bytes().max(1)).enumerate() {
+        pack_matrix(machine, shape, (rows, i * shape.rows()), bytes)?;
+    }
+    Ok(PackedWeight { shape, count, lines })
+}
+
+/// Packs the matrix whose rows begin at `first_row` of the source.
+fn pack_matrix(
+    machine: &Machine,
+    shape: PackedShape,
+    (rows, first_row): (&mut dyn RowSource, usize),
+    bytes: &mut [u8],
+) -> Result<()> {
     let row_bytes = rows.row_bytes()?;
     // Some panels are read at a time, then packed by all threads: the piece of the source stays in cache.
     let group = (READ_BYTES / (shape.panel_bytes().max(1))).clamp(1, 256);
@@ -95,7 +127,7 @@ fn pack(machine: &Machine, shape: PackedShape, rows: &mut dyn RowSource) -> Resu
         let count = out.len() / shape.panel_bytes().max(1);
         let span = shape.panel_rows(first).start..shape.panel_rows(first + count - 1).end;
         raw.resize(span.len() * row_bytes, 0);
-        rows.read(span.clone(), &mut raw)?;
+        rows.read(first_row + span.start..first_row + span.end, &mut raw)?;
         let raw = &raw;
         let failed = Mutex::new(None);
         chunks(&machine.pool, out, shape.panel_bytes(), |index, panel| {
@@ -109,5 +141,5 @@ fn pack(machine: &Machine, shape: PackedShape, rows: &mut dyn RowSource) -> Resu
             return Err(e);
         }
     }
-    Ok(PackedWeight { shape, lines })
+    Ok(())
 }

@@ -10,6 +10,7 @@ pub mod attention;
 pub mod elementwise;
 pub mod matmul;
 pub mod memory;
+pub mod moe;
 pub mod norm;
 pub mod pooling;
 pub mod reduce;

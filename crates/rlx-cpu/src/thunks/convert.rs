@@ -7,7 +7,7 @@ use rlx_ir::{DType, bail};
 use super::{StepCall, Thunk};
 use crate::backend::support::{Entry, all_dense, is_small_float, require};
 use crate::error::{Error, Result};
-use crate::kernels::elementwise::{Scalar, cast};
+use crate::kernels::elementwise::{Scalar, cast, cast_floats};
 use crate::kernels::matmul::Element;
 use crate::kernels::memory::{dequantize, quantize};
 
@@ -30,6 +30,15 @@ fn supports_cast(facts: &OpFacts<'_>) -> Support {
 struct Cast;
 
 impl Cast {
+    fn floats<A: Element + bytemuck::Pod>(call: &mut StepCall<'_>) -> Result<()> {
+        let x = call.read::<A>(0)?;
+        match call.step.results[0].ty.dtype {
+            DType::F16 => cast_floats::<A, f16>(call.cpu, x, call.write(0)?),
+            DType::BF16 => cast_floats::<A, bf16>(call.cpu, x, call.write(0)?),
+            _ => cast_floats::<A, f32>(call.cpu, x, call.write(0)?),
+        }
+    }
+
     fn from<A: Scalar + bytemuck::Pod>(call: &mut StepCall<'_>) -> Result<()> {
         let x = call.read::<A>(0)?;
         match call.step.results[0].ty.dtype {
@@ -54,7 +63,11 @@ impl Thunk for Cast {
     }
 
     fn run(&self, call: &mut StepCall<'_>) -> Result<()> {
-        match call.step.operands[0].ty.dtype {
+        let (from, to) = (call.step.operands[0].ty.dtype, call.step.results[0].ty.dtype);
+        match from {
+            DType::F32 if is_small_float(to) => Self::floats::<f32>(call),
+            DType::F16 if is_small_float(to) => Self::floats::<f16>(call),
+            DType::BF16 if is_small_float(to) => Self::floats::<bf16>(call),
             DType::F32 => Self::from::<f32>(call),
             DType::F16 => Self::from::<f16>(call),
             DType::BF16 => Self::from::<bf16>(call),

@@ -15,8 +15,13 @@ use crate::kernels::matmul::{
 };
 
 /// `linear`, whose weight is packed.
-pub(crate) static LINEAR: Entry =
-    Entry { op: "linear", supports: supports_linear, build: build_linear, packs: |_| true, in_place: None };
+pub(crate) static LINEAR: Entry = Entry {
+    op: "linear",
+    supports: supports_linear,
+    build: build_linear,
+    packs: |_, index| index == 1,
+    in_place: None,
+};
 
 /// The activation as the epilogue names it.
 pub(crate) fn epilogue_activation(activation: activation::Activation) -> Option<Activation> {
@@ -53,7 +58,7 @@ fn supports_linear(facts: &OpFacts<'_>) -> Support {
 }
 
 /// Whether weights of this dtype can be packed.
-fn packs(dtype: DType) -> bool {
+pub(crate) fn packs(dtype: DType) -> bool {
     PackedShape::new(dtype, 1, dtype.block_elems(), Arrangement::Plain).is_ok()
 }
 

@@ -12,7 +12,13 @@ use crate::error::{Error, Result};
 use crate::kernels::matmul::{Element, Epilogue, Operand, dense};
 
 /// `matmul`.
-pub(crate) static MATMUL: Entry = Entry { op: "matmul", supports, build, packs: is_packed, in_place: None };
+pub(crate) static MATMUL: Entry = Entry {
+    op: "matmul",
+    supports,
+    build,
+    packs: |facts, index| index == 1 && is_packed(facts),
+    in_place: None,
+};
 
 fn is_packed(facts: &OpFacts<'_>) -> bool {
     facts.op.downcast::<MatMul>().is_some_and(|m| m.transpose_b) && supports_product(facts).is_yes()

@@ -6,6 +6,8 @@ use rlx_ir::bail;
 use super::TASK_ELEMS;
 use crate::error::{Error, Result};
 use crate::kernels::Cpu;
+use crate::kernels::matmul::Element;
+use crate::kernels::memory::Convert;
 use crate::pool::chunks;
 
 /// A scalar dtype in memory. `bool` is `u8` with the values 0 and 1; see [`cast`] for how it is cast to.
@@ -73,6 +75,19 @@ macro_rules! int {
 }
 
 int!(i8 i16 i32 u8 u32 i64);
+
+/// [`cast`] among f32, f16 and bf16.
+///
+/// Errors: `InvalidArgument` for different lengths.
+pub fn cast_floats<A: Element, B: Element>(cpu: Cpu<'_>, x: &[A], out: &mut [B]) -> Result<()> {
+    if x.len() != out.len() {
+        bail!(InvalidArgument, "cast of {} elements into {}", x.len(), out.len());
+    }
+    let task = if cpu.parts(x.len()) == 1 { x.len().max(1) } else { TASK_ELEMS };
+    chunks(cpu.pool, out, task, |i, out| {
+        cpu.level.dispatch(Convert { x: &x[i * task..][..out.len()], out });
+    })
+}
 
 /// `out[i] = x[i]` in another dtype; to cast to `bool`, compare with 0 instead.
 ///

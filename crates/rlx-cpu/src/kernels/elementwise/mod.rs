@@ -9,7 +9,7 @@ mod tests;
 mod unary;
 
 pub use binary::{Binary, binary, gated};
-pub use cast::{Scalar, cast};
+pub use cast::{Scalar, cast, cast_floats};
 pub use unary::{Unary, unary};
 
 use super::matmul::Element;

@@ -26,7 +26,7 @@ pub(crate) use tile::Start;
 
 pub use dense::{Operand, dense};
 pub use epilogue::{Activation, Element, Epilogue, Residual};
-pub use packed::{Arrangement, Line, Packed, PackedBuf, PackedShape, decode_row};
+pub use packed::{Arrangement, Line, Packed, PackedBuf, PackedShape, PackedStack, decode_row};
 pub use product::{Rows, packed};
 pub use quantized::quantized;
 

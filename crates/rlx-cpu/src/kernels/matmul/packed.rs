@@ -195,10 +195,63 @@ impl<'a> Packed<'a> {
         &self.shape
     }
 
+    /// The panels, one after the other.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     pub(super) fn panel<W: Format>(&self, panel: usize) -> &'a [W::Block] {
         let bytes = &self.bytes[panel * self.shape.panel_bytes..][..self.shape.panel_bytes];
         // Never empty by mistake: `new` checked length and alignment for every format.
         bytemuck::try_cast_slice(bytes).unwrap_or_default()
+    }
+}
+
+/// Packed weights of one shape, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct PackedStack<'a> {
+    shape: PackedShape,
+    count: usize,
+    bytes: &'a [u8],
+}
+
+impl<'a> PackedStack<'a> {
+    /// Looks at the bytes of `count` packed weights.
+    ///
+    /// Errors: as [`Packed::new`].
+    pub fn new(shape: PackedShape, count: usize, bytes: &'a [u8]) -> Result<Self> {
+        if Some(bytes.len()) != shape.bytes().checked_mul(count) {
+            bail!(
+                InvalidArgument,
+                "{count} packed {} weights of [{}, {}] do not take {} bytes",
+                shape.dtype,
+                shape.rows,
+                shape.depth,
+                bytes.len()
+            );
+        }
+        Ok(Self { shape, count, bytes })
+    }
+
+    /// Dtype and size of each.
+    pub fn shape(&self) -> &PackedShape {
+        &self.shape
+    }
+
+    /// How many.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// One of them.
+    ///
+    /// Errors: `InvalidArgument` where there is none of that number.
+    pub fn get(&self, index: usize) -> Result<Packed<'a>> {
+        if index >= self.count {
+            bail!(InvalidArgument, "weight {index} of a stack of {}", self.count);
+        }
+        let bytes = self.shape.bytes();
+        Packed::new(self.shape, &self.bytes[index * bytes..][..bytes])
     }
 }
 

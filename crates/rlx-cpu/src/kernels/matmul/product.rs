@@ -5,8 +5,8 @@ use std::ops::Range;
 use rlx_ir::bail;
 
 use super::epilogue::{Activate, Activation, Columns, Element, Epilogue, Residual, store_row};
-use super::gemm::{PackRows, block_rows, panel_sums};
-use super::gemv::{Gemv, MAX_ROWS, serves};
+use super::gemm::{PackRows, block_rows, meaning, panel_sums};
+use super::gemv::{self, Gemv, MAX_ROWS};
 use super::packed::{Packed, PackedShape};
 use super::{Arrangement, DEPTH, DepthRow, PANEL, PanelRow};
 use crate::error::{Error, Result};
@@ -85,7 +85,7 @@ pub fn packed<X: Element, Y: Element>(
     if x.rows == 0 || shape.columns() == 0 {
         return Ok(());
     }
-    if x.rows <= MAX_ROWS && serves(cpu.level, shape.dtype()) {
+    if x.rows <= MAX_ROWS && cpu.level.is_direct() {
         few_rows(cpu, x, weight, epilogue, out, out_stride)
     } else {
         many_rows(cpu, x, weight, epilogue, out, out_stride)
@@ -134,6 +134,7 @@ fn gemv<Y: Element>(
     let shape = weight.shape();
     let (rows, per_unit) = (x.len(), shape.panels_per_unit());
     let columns = shape.columns();
+    let indirect = meaning(shape.dtype()).filter(|_| !gemv::is_direct(shape.dtype()));
     // Pairs of panels belong together.
     let quantum = if per_unit == 1 { 2 } else { 1 };
     let (units, _) = split(columns.div_ceil(PANEL), quantum, cpu.parts(shape.rows() * shape.depth()));
@@ -147,7 +148,14 @@ fn gemv<Y: Element>(
                 let to = last.min(from + units_at_once);
                 let panels = from * per_unit..to * per_unit;
                 let sums = &mut sums[..panels.len() * rows];
-                cpu.level.dispatch(Gemv { weight, panels, x, sums: &mut *sums });
+                match indirect {
+                    None => cpu.level.dispatch(Gemv { weight, panels, x, sums: &mut *sums }),
+                    Some(meaning) => {
+                        for (panel, sums) in panels.zip(sums.chunks_exact_mut(rows)) {
+                            gemv::panel_sums(cpu.level, (weight, meaning), panel, x, sums);
+                        }
+                    }
+                }
                 for unit in from..to {
                     let sums = &mut sums[(unit - from) * per_unit * rows..][..per_unit * rows];
                     let columns = unit_columns(shape, unit);

@@ -158,27 +158,46 @@ pub fn unpack<S: Simd, Q: Quantized>(s: S, blocks: &[Q::Block], out: &mut [Codes
 /// Decodes [`Codes`] into rows of a panel, 32 for each.
 #[inline(always)]
 pub fn decode<S: Simd>(s: S, codes: &[Codes], meaning: Meaning, out: &mut [PanelRow]) {
+    if meaning.minimum {
+        decode_with::<S, true>(s, codes, meaning, out);
+    } else {
+        decode_with::<S, false>(s, codes, meaning, out);
+    }
+}
+
+#[inline(always)]
+fn decode_with<S: Simd, const MINIMUM: bool>(s: S, codes: &[Codes], meaning: Meaning, out: &mut [PanelRow]) {
     let offset = s.splat_i(meaning.offset);
     let last_group = 32 / meaning.group - 1;
     for (codes, out) in codes.iter().zip(out.as_chunks_mut::<32>().0) {
         for (t, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
             let g = (t / 4).min(last_group);
             for half in 0..2 {
-                let q = quants(s, s.load_i(lanes(&codes.words[t], half)), offset);
-                let scale = s.load(lanes(&codes.scales[g], half));
-                if meaning.minimum {
-                    // The product with a quant is exact, so fusing it with the minimum rounds as two steps would.
-                    let minimum = s.load(lanes(&codes.minimums[g], half));
-                    for i in 0..4 {
-                        s.store(s.fma(q[i], scale, minimum), lanes_mut(&mut out[i], half));
-                    }
-                } else {
-                    for i in 0..4 {
-                        s.store(s.mul(q[i], scale), lanes_mut(&mut out[i], half));
-                    }
+                let w = values_of::<S, MINIMUM>(s, codes, (t, g, half), offset);
+                for i in 0..4 {
+                    s.store(w[i], lanes_mut(&mut out[i], half));
                 }
             }
         }
+    }
+}
+
+/// The decoded values of word `t`, which is in group `g`, of half the columns.
+#[inline(always)]
+pub fn values_of<S: Simd, const MINIMUM: bool>(
+    s: S,
+    codes: &Codes,
+    (t, g, half): (usize, usize, usize),
+    offset: S::I,
+) -> [S::F; 4] {
+    let q = quants(s, s.load_i(lanes(&codes.words[t], half)), offset);
+    let scale = s.load(lanes(&codes.scales[g], half));
+    if MINIMUM {
+        // The product with a quant is exact, so fusing it with the minimum rounds as two steps would.
+        let minimum = s.load(lanes(&codes.minimums[g], half));
+        array_of!(s.zero(); 4, |i| s.fma(q[i], scale, minimum))
+    } else {
+        array_of!(s.zero(); 4, |i| s.mul(q[i], scale))
     }
 }
 
