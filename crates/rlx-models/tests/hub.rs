@@ -419,13 +419,13 @@ fn a_busy_server_is_asked_again() {
     let (count, seen) = counter();
     let world = World::with_hub(bert(), move |_| {
         let first = count.fetch_add(1, Ordering::SeqCst) < 2;
-        first.then(|| Reply::new(429, "").with("retry-after", 0))
+        first.then(|| Reply::new(429, "").with("retry-after", "0"))
     });
     world.pull("org/name:config.json").unwrap();
     assert_eq!(seen.load(Ordering::SeqCst), 5);
     let world = World::with_hub(bert(), |_| Some(Reply::new(503, r#"{"error":"on holiday"}"#)));
     fails(world.pull(REPO), ErrorKind::Io, &["503", "on holiday", "5 attempts"]);
-    let world = World::with_hub(bert(), |_| Some(Reply::new(429, "").with("retry-after", 3600)));
+    let world = World::with_hub(bert(), |_| Some(Reply::new(429, "").with("retry-after", "3600")));
     fails(world.pull(REPO), ErrorKind::Io, &["429", "come back later"]);
     assert_eq!(world.hub.log().len(), 1);
 }

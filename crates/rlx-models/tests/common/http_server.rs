@@ -58,8 +58,8 @@ impl Reply {
         Self { status, headers: Vec::new(), body: body.as_ref().to_vec(), send: Send::Whole }
     }
 
-    pub fn with(mut self, name: &str, value: impl ToString) -> Self {
-        self.headers.push((name.to_owned(), value.to_string()));
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.headers.push((name.to_owned(), value.into()));
         self
     }
 
@@ -214,7 +214,7 @@ pub fn hub_reply(request: &Request, repo: &str, files: &[RepoFile], cdn: &str) -
         Some(sha256) => told(Reply::new(302, "over there"))
             .with("location", format!("{cdn}/blobs/{sha256}?signature=1"))
             .with("x-linked-etag", format!("\"{sha256}\""))
-            .with("x-linked-size", file.bytes.len()),
+            .with("x-linked-size", file.bytes.len().to_string()),
     }
 }
 
