@@ -57,7 +57,9 @@ fn same_tokens(folder: &Folder, cases: &Value) {
         let ids = |t: &Tokenizer| t.encode(text, EncodeOptions::default()).unwrap().ids;
         assert_eq!(ids(&before), ids(&after), "{text:?}");
     }
-    assert_eq!(after.special_tokens().stop, before.special_tokens().stop);
+    // A GGUF file's stop tokens are also those that are known by their names.
+    let stop = &before.special_tokens().stop;
+    assert!(!stop.is_empty() && stop.iter().all(|id| after.special_tokens().stop.contains(id)));
 }
 
 #[test]
