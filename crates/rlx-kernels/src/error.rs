@@ -1,0 +1,1 @@
+rlx_ir::define_error!(Error, from: [rlx_ir::Error]);

@@ -1,0 +1,138 @@
+//! Kernel sources, and the text that a target compiles: header, argument structs, templates, entry points.
+
+mod cuda;
+mod host;
+mod metal;
+
+use crate::manifest::Kernel;
+
+/// A file of kernels or of what they share.
+#[derive(Debug)]
+pub struct Source {
+    /// The path below `kernels/`.
+    pub path: &'static str,
+    /// What it holds.
+    pub text: &'static str,
+    /// What must come before it.
+    pub uses: &'static [&'static Source],
+}
+
+macro_rules! sources {
+    ($($name:ident $path:literal uses [$($used:ident),*];)*) => {
+        $(
+            pub(crate) static $name: Source = Source {
+                path: $path,
+                text: include_str!(concat!("../kernels/", $path)),
+                uses: &[$(&$used),*],
+            };
+        )*
+
+        /// Every source, each after what it uses.
+        pub static SOURCES: &[&Source] = &[$(&$name),*];
+    };
+}
+
+sources! {
+    IDS "dialect/ids.h" uses [];
+    MATH "common/math.h" uses [];
+    GROUP "common/group.h" uses [IDS, MATH];
+    CONVERT "common/convert.h" uses [];
+    INTEGER "common/integer.h" uses [];
+    SOFTMAX "norm/softmax.metal" uses [GROUP];
+    LAYER_NORM "norm/layer_norm.metal" uses [GROUP];
+    ADD_LAYER_NORM "norm/add_layer_norm.metal" uses [LAYER_NORM];
+    RMS_NORM "norm/rms_norm.metal" uses [GROUP];
+    ADD_RMS_NORM "norm/add_rms_norm.metal" uses [RMS_NORM];
+    COPY "shape/copy.metal" uses [IDS];
+    CAST "elementwise/cast.metal" uses [IDS, CONVERT];
+    REDUCE "reduce/reduce.metal" uses [GROUP, CONVERT, INTEGER];
+    EMBEDDING "embedding/embedding.metal" uses [IDS];
+    ROPE "position/rope.metal" uses [IDS];
+    GLU "activation/glu.metal" uses [IDS, MATH];
+    L2_NORMALIZE "pooling/l2_normalize.metal" uses [GROUP];
+    POOL "pooling/pool.metal" uses [L2_NORMALIZE];
+}
+
+/// Where a text is compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// The Metal shading language, for Apple GPUs.
+    Metal,
+    /// C++ for clang on the host: functions that the simulator calls.
+    Host,
+    /// As `Host`, with entry points that cast nothing: for checks of syntax in which address spaces are types.
+    Syntax,
+    /// CUDA C++ for NVRTC.
+    Cuda,
+}
+
+impl Target {
+    fn header(self) -> &'static str {
+        match self {
+            Self::Metal => include_str!("../kernels/dialect/metal.h"),
+            Self::Host | Self::Syntax => include_str!("../kernels/dialect/host.h"),
+            Self::Cuda => include_str!("../kernels/dialect/cuda.h"),
+        }
+    }
+}
+
+/// One text with all of `kernels`, which needs no other file.
+pub fn library<'a>(target: Target, kernels: impl IntoIterator<Item = &'a Kernel>) -> String {
+    let kernels: Vec<&Kernel> = kernels.into_iter().collect();
+    let mut text = target.header().to_owned();
+    let mut structs: Vec<&str> = Vec::new();
+    for kernel in &kernels {
+        if !structs.contains(&kernel.args.name) {
+            structs.push(kernel.args.name);
+            text.push('\n');
+            text.push_str(&kernel.args.cpp());
+        }
+    }
+    let mut included: Vec<&str> = vec![];
+    include(&IDS, &mut included, &mut text);
+    for source in kernels.iter().flat_map(|k| &k.sources) {
+        include(source, &mut included, &mut text);
+    }
+    for own in kernels.iter().filter_map(|k| k.text.as_ref()) {
+        text.push('\n');
+        text.push_str(own);
+    }
+    for kernel in kernels {
+        text.push('\n');
+        text.push_str(&match target {
+            Target::Metal => metal::entry(kernel),
+            Target::Host => host::entry(kernel),
+            Target::Syntax => host::typed_entry(kernel),
+            Target::Cuda => cuda::entry(kernel),
+        });
+    }
+    text
+}
+
+fn include(source: &'static Source, included: &mut Vec<&str>, text: &mut String) {
+    if included.contains(&source.path) {
+        return;
+    }
+    for used in source.uses {
+        include(used, included, text);
+    }
+    included.push(source.path);
+    text.push('\n');
+    text.push_str(source.text);
+}
+
+/// The parameters of an entry point after the arguments: word of the address space, element type, name.
+fn parameters(kernel: &Kernel) -> impl Iterator<Item = (String, &str)> {
+    kernel.buffers.iter().map(|buffer| {
+        let cpp = crate::manifest::cpp_type(buffer.dtype).unwrap_or("void");
+        let constness = if buffer.access == crate::Access::Read { "const " } else { "" };
+        (format!("device {constness}{cpp}*"), buffer.name.as_str())
+    })
+}
+
+/// What the entry point passes on, without where the thread stands.
+fn passed(kernel: &Kernel) -> String {
+    let names = kernel.buffers.iter().map(|b| b.name.as_str());
+    let scratch = kernel.scratch.map(|_| "scratch");
+    std::iter::once("args").chain(names).chain(scratch).collect::<Vec<_>>().join(", ")
+}

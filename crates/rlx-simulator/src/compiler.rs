@@ -1,0 +1,225 @@
+//! Building kernels with clang for the host.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::{self, Command};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{Error, Result};
+use crate::ffi::SharedObject;
+
+/// How kernels are built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Optimised, with no check of accesses.
+    Fast,
+    /// Every access is checked.
+    Hooked,
+}
+
+const RUNTIME: [(&str, &str); 4] = [
+    ("sim.h", include_str!("../runtime/sim.h")),
+    ("fibers.h", include_str!("../runtime/fibers.h")),
+    ("fibers.cpp", include_str!("../runtime/fibers.cpp")),
+    ("hooks.cpp", include_str!("../runtime/hooks.cpp")),
+];
+
+/// How syntax is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Pass {
+    /// As kernels are built for the simulator.
+    Plain,
+    /// Address spaces are types: mixing two, copying a struct out of one and calling a method in one are refused.
+    Spaces,
+    /// C++ for OpenCL, which refuses casts between address spaces as well.
+    OpenCl,
+}
+
+const OPENCL_FLAGS: &[&str] =
+    &["-x", "clcpp", "-cl-std=clc++2021", "-target", "spir64", "-Wall", "-Wextra", "-Werror"];
+
+/// Flags of every build of kernels. No contraction: a sum of products then has the same bits wherever it is compiled.
+const KERNEL_FLAGS: &[&str] = &[
+    "-std=c++17",
+    "-fPIC",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-math-errno",
+    "-ffp-contract=off",
+    "-mf16c",
+    "-Wall",
+    "-Wextra",
+    "-Wdouble-promotion",
+    "-Wvla",
+    // A thread's stack has 64 KiB.
+    "-Wframe-larger-than=16384",
+    "-Werror",
+    "-Wno-unused-function",
+    "-Wno-unused-parameter",
+];
+
+/// Without these, accesses that were joined to wide ones, and the read in `a += x`, are not instrumented, silently.
+const HOOKED_FLAGS: &[&str] = &[
+    "-O1",
+    "-fno-vectorize",
+    "-fno-slp-vectorize",
+    "-fsanitize=thread",
+    "-mllvm",
+    "-tsan-instrument-read-before-write",
+    "-mllvm",
+    "-tsan-instrument-func-entry-exit=0",
+];
+
+/// Clang, and a folder for what it builds.
+#[derive(Clone, Debug)]
+pub struct Compiler {
+    clang: PathBuf,
+    folder: PathBuf,
+}
+
+impl Compiler {
+    /// The version of clang that kernels are built with: others instrument other accesses.
+    pub const CLANG: &str = "clang++-19";
+
+    /// Looks for clang; what is built is kept in `folder` and found again.
+    ///
+    /// # Errors
+    /// `NotFound` where clang does not run, `Io` where the folder cannot be made.
+    pub fn find(folder: &Path) -> Result<Self> {
+        let works = Command::new(Self::CLANG).arg("--version").output().is_ok_and(|o| o.status.success());
+        if !works {
+            rlx_ir::bail!(NotFound, "{} does not run: install clang-19", Self::CLANG);
+        }
+        let compiler = Self { clang: Self::CLANG.into(), folder: folder.join("rlx-simulator") };
+        fs::create_dir_all(&compiler.folder).map_err(|e| io(&compiler.folder, &e))?;
+        Ok(compiler)
+    }
+
+    /// Checks the syntax of a text.
+    ///
+    /// # Errors
+    /// `InvalidArgument` with clang's words where it refuses, or `Io`.
+    pub fn check(&self, text: &str, pass: Pass) -> Result<()> {
+        let source = self.write_source(text)?;
+        let mut command = Command::new(&self.clang);
+        match pass {
+            Pass::Plain => command.args(KERNEL_FLAGS),
+            Pass::Spaces => command.args(KERNEL_FLAGS).arg("-DSTRICT_SPACES"),
+            Pass::OpenCl => command.args(OPENCL_FLAGS),
+        };
+        let result = run(command.arg("-fsyntax-only").arg(&source));
+        let _ = fs::remove_file(&source);
+        result
+    }
+
+    /// Builds a library from a text that [`rlx_kernels::source::library`] made, and loads it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` with clang's words, or `Io`.
+    pub fn library(&self, text: &str, mode: Mode) -> Result<Library> {
+        let mut hash = DefaultHasher::new();
+        (text, mode, RUNTIME, KERNEL_FLAGS, HOOKED_FLAGS).hash(&mut hash);
+        let path = self.folder.join(format!("{:016x}.so", hash.finish()));
+        if !path.exists() {
+            self.build(text, mode, &path)?;
+        }
+        Ok(Library { object: SharedObject::open(&path)?, mode })
+    }
+
+    fn build(&self, text: &str, mode: Mode, path: &Path) -> Result<()> {
+        let source = self.write_source(text)?;
+        let (object, shared) = (source.with_extension("o"), source.with_extension("so"));
+        let runtime = self.runtime()?;
+        let mut compile = Command::new(&self.clang);
+        compile.args(KERNEL_FLAGS);
+        match mode {
+            Mode::Fast => compile.arg("-O2"),
+            Mode::Hooked => compile.args(HOOKED_FLAGS),
+        };
+        run(compile.arg("-c").arg(&source).arg("-o").arg(&object))?;
+        let mut link = Command::new(&self.clang);
+        link.args(["-shared", "-Wl,-z,defs", "-o"]).arg(&shared).arg(&object).args(&runtime).arg("-lm");
+        run(&mut link)?;
+        // Tests build side by side: a name appears when its file is whole.
+        fs::rename(&shared, path).map_err(|e| io(path, &e))?;
+        for file in [source, object] {
+            let _ = fs::remove_file(file);
+        }
+        Ok(())
+    }
+
+    /// The objects of the runtime.
+    fn runtime(&self) -> Result<Vec<PathBuf>> {
+        let mut hash = DefaultHasher::new();
+        RUNTIME.hash(&mut hash);
+        let folder = self.folder.join(format!("runtime-{:016x}", hash.finish()));
+        if !folder.exists() {
+            let fresh = self.unique("runtime");
+            fs::create_dir_all(&fresh).map_err(|e| io(&fresh, &e))?;
+            for (name, text) in RUNTIME {
+                fs::write(fresh.join(name), text).map_err(|e| io(&fresh, &e))?;
+            }
+            for stem in ["fibers", "hooks"] {
+                let mut compile = Command::new(&self.clang);
+                compile.args([
+                    "-std=c++17",
+                    "-O2",
+                    "-fPIC",
+                    "-ftls-model=initial-exec",
+                    "-fno-exceptions",
+                    "-c",
+                ]);
+                compile.arg(fresh.join(format!("{stem}.cpp"))).arg("-o").arg(fresh.join(format!("{stem}.o")));
+                run(&mut compile)?;
+            }
+            // Another test may have been first.
+            if fs::rename(&fresh, &folder).is_err() && !folder.exists() {
+                rlx_ir::bail!(Io, "{}: cannot be made", folder.display());
+            }
+        }
+        Ok(["fibers.o", "hooks.o"].map(|name| folder.join(name)).to_vec())
+    }
+
+    fn write_source(&self, text: &str) -> Result<PathBuf> {
+        let path = self.unique("kernels").with_extension("cpp");
+        fs::write(&path, text).map_err(|e| io(&path, &e))?;
+        Ok(path)
+    }
+
+    fn unique(&self, stem: &str) -> PathBuf {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        self.folder.join(format!("{stem}-{}-{n}", process::id()))
+    }
+}
+
+fn io(path: &Path, e: &std::io::Error) -> Error {
+    Error::new(rlx_ir::ErrorKind::Io, format!("{}: {e}", path.display()))
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(e) => rlx_ir::bail!(Io, "{}: {e}", command.get_program().display()),
+    };
+    if !output.status.success() {
+        rlx_ir::bail!(InvalidArgument, "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}
+
+/// Kernels that can be run.
+#[derive(Debug)]
+pub struct Library {
+    pub(crate) object: SharedObject,
+    pub(crate) mode: Mode,
+}
+
+impl Library {
+    /// How it was built.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+}
