@@ -1,6 +1,6 @@
 //! Frequencies of rotary position embeddings, with the ways to stretch them beyond the trained length.
 //!
-//! [`hf`] and [`gguf`] read the configuration of either layout.
+//! `hf.rs` and `gguf.rs` read the configuration of either layout.
 
 pub(super) mod gguf;
 pub(super) mod hf;
