@@ -46,7 +46,8 @@ fn each_line_is_answered_and_the_cache_is_kept() {
     // BOS and one token for each byte, the space in front included.
     let first = "user: hi\nassistant: ".len() as u64 + 2;
     assert_eq!((count(&turns[0], "prompt_tokens"), count(&turns[0], "cached_tokens")), (first, 0));
-    assert!(count(&turns[1], "cached_tokens") >= first, "{turns:?}");
+    // The last token of a prompt is run again: its logits are wanted.
+    assert!(count(&turns[1], "cached_tokens") >= first - 1, "{turns:?}");
     assert!(count(&turns[1], "prompt_tokens") > count(&turns[1], "cached_tokens"));
 
     let text = chat(&model, &args, "hi\nand you?").ok();

@@ -1,7 +1,7 @@
 //! Chat templates with the features that those of real models use, rendered as transformers renders them.
 //!
 //! `data/make_chat.py` holds the templates and asks transformers.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
 

@@ -368,7 +368,7 @@ fn a_conversation_runs_only_what_is_new_and_answers_alike() {
 
 #[test]
 fn without_a_chat_template_nothing_is_guessed() {
-    let path = common::llama_gguf("no-chat");
+    let path = llama_gguf("no-chat");
     let model = LanguageModel::load(&runtime(), &path.0, &f32_options()).unwrap();
     let e = model.chat_ids(&[ChatMessage::user("w1")], &ChatOptions::default()).unwrap_err();
     assert!(e.kind() == ErrorKind::NotFound && e.message().contains("chat template"), "{e:?}");

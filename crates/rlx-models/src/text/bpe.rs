@@ -150,11 +150,11 @@ impl Bpe {
     ) -> Result<()> {
         self.pre.split(text, &mut |word| {
             let bytes = word.as_bytes();
-            if self.pre.ignore_merges || bytes.iter().all(|&b| b == b'\n') {
-                if let Some(id) = chars.index.find(&vocab.tokens, bytes) {
-                    ids.push(id);
-                    return Ok(());
-                }
+            if (self.pre.ignore_merges || bytes.iter().all(|&b| b == b'\n'))
+                && let Some(id) = chars.index.find(&vocab.tokens, bytes)
+            {
+                ids.push(id);
+                return Ok(());
             }
             merger.clear();
             for (at, c) in word.char_indices() {

@@ -56,7 +56,7 @@ impl GgufVocab {
             if token == b"</s>" && self.token_type(id) != TokenType::Control {
                 continue;
             }
-            if ENDS.iter().any(|n| is(n)) || FILE_ENDS.iter().any(|n| is(n)) {
+            if ENDS.iter().chain(&FILE_ENDS).any(is) {
                 stop.push(id);
             }
             if is(&"<|end|>") {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use minijinja::value::{Kwargs, Rest, ValueKind};
+use minijinja::value::{DynObject, Kwargs, Rest, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
 use super::python::{as_float, float_repr};
@@ -63,7 +63,7 @@ impl Style {
                 self.container(out, ['[', ']'], &items, depth, |out, item| self.write(out, item, depth + 1))?;
             }
             ValueKind::Map if value.as_object().is_some() => {
-                let pairs = value.as_object().and_then(|o| o.try_iter_pairs());
+                let pairs = value.as_object().and_then(DynObject::try_iter_pairs);
                 let mut pairs: Vec<(String, Value)> = pairs
                     .into_iter()
                     .flatten()

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use minijinja::Value;
-use minijinja::value::ValueKind;
+use minijinja::value::{DynObject, ValueKind};
 use unicode_categories::UnicodeCategories;
 
 /// Deeper values than this are cut off: no conversation has them, and the stack has an end.
@@ -28,7 +28,7 @@ fn repr(out: &mut String, value: &Value, depth: usize) {
     } else if let Some(text) = value.as_str() {
         quote(out, text);
     } else if depth < MAX_DEPTH && value.kind() == ValueKind::Map && value.as_object().is_some() {
-        let pairs = value.as_object().and_then(|o| o.try_iter_pairs());
+        let pairs = value.as_object().and_then(DynObject::try_iter_pairs);
         out.push('{');
         for (at, (key, value)) in pairs.into_iter().flatten().enumerate() {
             out.push_str(if at > 0 { ", " } else { "" });
