@@ -179,6 +179,7 @@ impl NamedWeights {
         if let Some(data) = self.extra.get(name) {
             return Ok(Some(data.clone()));
         }
+        self.refuse_scaled(name)?;
         match self.parts_of(name).as_slice() {
             [] => Ok(None),
             [raw] if !self.is_stacked(name) => Ok(Some(self.source.weight(raw)?)),
@@ -194,11 +195,27 @@ impl NamedWeights {
         if let Some(data) = self.extra.get(name) {
             return Ok(Some(data.ty.clone()));
         }
+        self.refuse_scaled(name)?;
         match self.parts_of(name).as_slice() {
             [] => Ok(None),
             [raw] if !self.is_stacked(name) => Ok(Some(self.source.weight(raw)?.ty)),
             parts => self.stacked_type(parts).map(Some),
         }
+    }
+
+    /// A matrix whose values are to be multiplied with those of a tensor beside it would be wrong without it.
+    fn refuse_scaled(&self, name: &str) -> Result<()> {
+        let Some(stem) = name.strip_suffix(".weight") else { return Ok(()) };
+        for scale in ["scale", "input_scale"].map(|s| format!("{stem}.{s}")) {
+            if self.names.contains(&scale) {
+                let place = &self.place;
+                bail!(
+                    UnsupportedModel,
+                    "{place}: tensor {name:?} has scales in {scale:?}, which is not supported"
+                );
+            }
+        }
+        Ok(())
     }
 
     fn is_stacked(&self, name: &str) -> bool {
@@ -315,6 +332,17 @@ mod tests {
             ("blk.{i}.up_exps.weight", &["encoder.layer.{i}.experts.{e}.up.weight"]),
         ],
     };
+
+    #[test]
+    fn a_matrix_with_scales_beside_it_is_refused() {
+        let names = ["a.weight", "a.scale", "b.weight"].map(str::to_owned);
+        let weights = NamedWeights { names: Arc::new(names.into()), ..NamedWeights::empty("m.gguf") };
+        let e = weights.find_type("a.weight").unwrap_err();
+        assert_eq!(e.kind(), rlx_ir::ErrorKind::UnsupportedModel);
+        assert!(e.message().contains("\"a.scale\""), "{e}");
+        // The source is empty, so that the tensor is named and then not found.
+        assert_eq!(weights.find_type("b.weight").unwrap_err().kind(), rlx_ir::ErrorKind::NotFound);
+    }
 
     #[test]
     fn names_go_both_ways() {
