@@ -221,12 +221,12 @@ fn awkward_texts_have_the_ids_of_the_reference() {
 #[test]
 #[ignore = "needs RLX_TEST_MODELS"]
 fn smollm2_keeps_to_a_conversation() {
-    let args = ["chat", "--model", &smollm2(), "--system", "Answer briefly.", "--temp", "0", "-n", "48"];
-    let lines = "My name is Ada. What is the capital of France?\nWhat is my name?\n";
+    let args = ["chat", "--model", &smollm2(), "--temp", "0", "-n", "48"];
+    let lines = "What is the capital of France?\nWhich city did you name?\n";
     let text = rlx_with_stdin(args.iter().copied(), lines.as_bytes()).ok();
     println!("{}", text.text());
-    assert!(text.text().contains("Paris"), "{}", text.text());
-    assert!(text.text().contains("Ada"), "{}", text.text());
+    // The second question does not name it.
+    assert!(text.text().lines().count() >= 2 && text.text().matches("Paris").count() >= 2, "{}", text.text());
     let turns =
         rlx_with_stdin(args.iter().copied().chain(["--format", "json"]), lines.as_bytes()).ok().json_lines();
     assert_eq!(turns.len(), 2);
