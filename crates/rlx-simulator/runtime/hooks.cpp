@@ -68,8 +68,9 @@ void race(const char* before, const char* after, const Access& a, bool scratch, 
     fail(RACE_BETWEEN_GROUPS, "byte %lu of %s %u: threadgroup %u %s it, threadgroup %u %s it", p.offset, p.what, p.index,
          a.group, before, running.group, after);
   } else {
-    fail(RACE_IN_GROUP, "byte %lu of %s %u: in threadgroup %u, thread %u %s it, thread %u %s it, with no barrier between",
-         p.offset, p.what, p.index, a.group, a.thread, before, running.thread, after);
+    const char* others = a.many == ONE ? "" : " and others";
+    fail(RACE_IN_GROUP, "byte %lu of %s %u: in threadgroup %u, thread %u%s %s it, thread %u %s it, with no barrier between",
+         p.offset, p.what, p.index, a.group, a.thread, others, before, running.thread, after);
   }
 }
 
