@@ -82,7 +82,11 @@ fn base(architecture: &DecoderArchitecture, config: &HfConfig) -> Result<Decoder
             qkv_bias: biases(config, facts.qkv_bias)?,
             output_bias: biases(config, facts.output_bias)?,
             qk_norm: architecture.qk_norm,
-            direction: Direction::Causal,
+            // Embedding models on a language model's network say false.
+            direction: match config.bool("is_causal")? {
+                Some(false) => Direction::Bidirectional,
+                _ => Direction::Causal,
+            },
         },
         activation: architecture.activation,
         post_norms: architecture.post_norms,
@@ -194,6 +198,13 @@ mod tests {
 
     fn windows(architecture: &DecoderArchitecture, extra: Value) -> Vec<Option<usize>> {
         with(architecture, extra).unwrap().layers.iter().map(|layer| layer.window).collect()
+    }
+
+    #[test]
+    fn a_network_that_is_not_causal_says_so() {
+        let direction = |extra| with(&qwen2::ARCHITECTURE, extra).unwrap().attention.direction;
+        assert_eq!(direction(json!({})), Direction::Causal);
+        assert_eq!(direction(json!({ "is_causal": false })), Direction::Bidirectional);
     }
 
     #[test]
