@@ -7,6 +7,7 @@ pub(crate) mod convert;
 pub(crate) mod copy;
 pub(crate) mod linear;
 pub(crate) mod matmul;
+pub(crate) mod moe;
 pub(crate) mod norm;
 pub(crate) mod reduce;
 pub(crate) mod reference;
@@ -25,7 +26,7 @@ use crate::backend::support::Entry;
 use crate::backend::weights::CpuWeight;
 use crate::error::{Error, Result};
 use crate::kernels::Cpu;
-use crate::kernels::matmul::Packed;
+use crate::kernels::matmul::{Packed, PackedStack};
 
 /// The ops that have kernels.
 pub(crate) fn entries() -> impl Iterator<Item = &'static Entry> {
@@ -39,7 +40,7 @@ pub(crate) fn entries() -> impl Iterator<Item = &'static Entry> {
         attention::ENTRIES,
         reduce::ENTRIES,
     ];
-    families.into_iter().flatten().chain(convert::ENTRIES).chain([&binary::GLU, &region::REGION])
+    families.into_iter().flatten().chain(convert::ENTRIES).chain([&binary::GLU, &region::REGION, &moe::MOE])
 }
 
 /// Elements from token to token of operand `index`, whose tokens have no gaps inside.
@@ -120,6 +121,14 @@ impl<'a> StepCall<'a> {
     pub(crate) fn packed(&self, index: usize) -> Result<Packed<'a>> {
         match self.reads[index] {
             Read::Weight(CpuWeight::Packed(weight)) => weight.view(),
+            _ => bail!(Bug, "operand {index} is not packed"),
+        }
+    }
+
+    /// The panels of operand `index`, which is a stack of matrices.
+    pub(crate) fn packed_stack(&self, index: usize) -> Result<PackedStack<'a>> {
+        match self.reads[index] {
+            Read::Weight(CpuWeight::Packed(weight)) => weight.stack(),
             _ => bail!(Bug, "operand {index} is not packed"),
         }
     }
