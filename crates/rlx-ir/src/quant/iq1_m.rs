@@ -41,7 +41,7 @@ pub fn decode_block(block: &[u8; BYTES], out: &mut [f32; ELEMS]) {
     }
 }
 
-static SCHEME: Scheme = Scheme {
+pub(super) static SCHEME: Scheme = Scheme {
     codes: &grid::CODES,
     levels: &grid_fit::SHIFTED,
     group_elems: 8,

@@ -37,7 +37,7 @@ pub fn decode_block(block: &[u8; BYTES], out: &mut [f32; ELEMS]) {
     }
 }
 
-static SCHEME: Scheme = Scheme {
+pub(super) static SCHEME: Scheme = Scheme {
     codes: &grid::CODES,
     levels: &[&[8.0, 25.0, 43.0]],
     group_elems: 8,

@@ -37,7 +37,7 @@ pub fn decode_block(block: &[u8; BYTES], out: &mut [f32; ELEMS]) {
     }
 }
 
-static SCHEME: Scheme = Scheme {
+pub(super) static SCHEME: Scheme = Scheme {
     codes: &grid::CODES,
     levels: &[&[1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0]],
     group_elems: 4,

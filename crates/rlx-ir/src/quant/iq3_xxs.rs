@@ -35,7 +35,7 @@ pub fn decode_block(block: &[u8; BYTES], out: &mut [f32; ELEMS]) {
     }
 }
 
-static SCHEME: Scheme = Scheme {
+pub(super) static SCHEME: Scheme = Scheme {
     codes: &grid::CODES,
     levels: &[&[4.0, 12.0, 20.0, 28.0, 36.0, 44.0, 52.0, 62.0]],
     group_elems: 4,

@@ -166,6 +166,11 @@ impl BlockType {
         Ok(())
     }
 
+    /// Whether the type has so few bits that encoding without importances costs much of a model's quality.
+    pub const fn needs_importance(self) -> bool {
+        matches!(self, Self::IQ1_S | Self::IQ1_M | Self::IQ2_XXS | Self::IQ2_XS)
+    }
+
     /// Encodes one row.
     ///
     /// Minimises the sum of `importance[i] * (x[i] - decoded[i])^2` per block; an absent `importance` counts as ones, as it

@@ -96,6 +96,18 @@ pub fn quantize(
     }
     metadata.set("general.quantization_version", 2u32);
     let (list, skipped) = tensors::list(&files, &weights, options, &change)?;
+    let mut unweighted = 0;
+    for tensor in &list {
+        unweighted += usize::from(tensors::lacks_importance(&weights, tensor, options)?);
+    }
+    if unweighted > 0 {
+        let ty = options.ty;
+        let matrices = list.iter().filter(|tensor| tensor.dtype == ty).count();
+        notes.push(format!(
+            "there are no importances for {unweighted} of {matrices} matrices of type {ty}: with so few bits that costs \
+             much of their quality, which an importance matrix would keep"
+        ));
+    }
     let mut writer = Writer::new(output, metadata)?;
     for tensor in &list {
         writer.declare(&tensor.name, tensor.dtype, &tensor.shape)?;

@@ -121,10 +121,7 @@ pub(super) fn write(
     options: &QuantizeOptions,
 ) -> Result<()> {
     let row = tensor.shape.last().copied().unwrap_or(1);
-    let importance = match (&options.imatrix, tensor.dtype.is_block()) {
-        (Some(imatrix), true) => imatrix.importance(&tensor.name, row)?,
-        _ => None,
-    };
+    let importance = importance(tensor, options)?;
     let place = |e: Error| e.context(format_args!("tensor {:?}", tensor.name));
     let source = changed(weights.require(&tensor.name)?, tensor.change).map_err(place)?;
     let rows = Rows { from: source.ty.dtype, to: tensor.dtype, row, importance };
@@ -158,6 +155,26 @@ fn changed(source: WeightData, change: Change) -> Result<WeightData> {
         }
     };
     Ok(WeightData { ty: TensorType::new(dtype, ty.shape), bytes })
+}
+
+/// The importances of the columns of a tensor, if they are known and its type has use for them.
+fn importance<'a>(tensor: &Tensor, options: &'a QuantizeOptions) -> Result<Option<&'a [f32]>> {
+    let row = tensor.shape.last().copied().unwrap_or(1);
+    match (&options.imatrix, tensor.dtype.is_block()) {
+        (Some(imatrix), true) => imatrix.importance(&tensor.name, row),
+        _ => Ok(None),
+    }
+}
+
+/// Whether a tensor is encoded without importances in a type that needs them.
+pub(super) fn lacks_importance(
+    weights: &NamedWeights,
+    tensor: &Tensor,
+    options: &QuantizeOptions,
+) -> Result<bool> {
+    let DType::Block(block) = tensor.dtype else { return Ok(false) };
+    let encoded = weights.find_type(&tensor.name)?.is_some_and(|ty| ty.dtype != tensor.dtype);
+    Ok(block.needs_importance() && encoded && importance(tensor, options)?.is_none())
 }
 
 struct Rows<'a> {

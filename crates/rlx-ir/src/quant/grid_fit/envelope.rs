@@ -1,6 +1,6 @@
 //! The least cost of a group or a sub-block as a function of its scale.
 
-use super::points::Points;
+use super::points::{COUNT, Points};
 use super::tables::Tables;
 
 /// A choice of points: it costs `s^2 c - 2 s b` with the scale `s`.
@@ -44,29 +44,26 @@ impl Envelope {
     ///
     /// Of the points whose `c` is nearly the same, one stands for all.
     pub fn of<const LISTS: usize>(tables: [&Tables; LISTS], points: &Points, flip: bool) -> Self {
-        let least = tables.iter().map(|t| t.least()).fold(f32::INFINITY, f32::min);
-        let most = tables.iter().map(|t| t.most()).fold(0f32, f32::max);
-        let count = points.intervals;
-        // The largest `b` in each interval above the point that has it, as one number. Where `b` is negative the order is
-        // the wrong one, which does not matter: such points are of no use.
-        let mut buckets = [i64::MIN; 256];
+        // The best of each interval above the point that it is, as one number. Below 0 the order is the wrong one, which does
+        // not matter: such points are of no use.
+        let mut buckets = [i64::MIN; COUNT];
         for (list, tables) in tables.iter().enumerate() {
             let list = (list as i64) << 16;
-            tables.each(points, flip, [least, most], count, |code, b, interval| {
-                let key = i64::from(b.to_bits() as i32) << 32 | list | i64::from(code);
-                let bucket = &mut buckets[usize::from(interval)];
+            tables.each(points, flip, |code, interval, value| {
+                // Adding to 0 makes zeros positive.
+                let key = i64::from((value + 0.0).to_bits() as i32) << 32 | list | i64::from(code);
+                let bucket = &mut buckets[interval];
                 *bucket = key.max(*bucket);
             });
         }
         let mut last = f32::NEG_INFINITY;
-        let lines =
-            buckets[..=usize::from(count) + 1].iter().filter(|&&key| key > i64::MIN).filter_map(|&key| {
-                let line = tables[(key >> 16 & 1) as usize].line(key as u16, flip);
-                // Intervals are those of halves, so that neighbours can be out of order by a little: the later one yields.
-                let rises = line.c > last;
-                last = last.max(line.c);
-                rises.then_some(line)
-            });
+        let lines = buckets.iter().filter(|&&key| key > i64::MIN).filter_map(|&key| {
+            let line = tables[(key >> 16 & 1) as usize].line(key as u16, flip);
+            // Intervals are those of halves, so that neighbours can be out of order by a little: the later one yields.
+            let rises = line.c > last;
+            last = last.max(line.c);
+            rises.then_some(line)
+        });
         Self::hull(lines)
     }
 

@@ -3,12 +3,14 @@
 //! With the scale `s` of a sub-block, a point adds `s^2 c - 2 s b` to the error, where `c` is the weighted sum of its squared
 //! values and `b` that of its products with the elements. Over all points of a group the least of these is the lower
 //! envelope of lines in `s` (after division by `s`), so that one [`Envelope`] per sub-block answers for every scale what
-//! its best points cost: the search over the block's scale compares exact errors. The points themselves are chosen last,
-//! by their errors at the final scales.
+//! its best points cost, and the search over the scales chooses no points. These come last: all are tried at the final
+//! scales.
 
 mod envelope;
 mod points;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 use std::ops::RangeInclusive;
 
@@ -73,10 +75,11 @@ pub(super) const fn odds<const N: usize>() -> [f32; N] {
     multipliers
 }
 
-/// The `d` that are tried: so many eightieths more than that with which the largest scale has the largest multiplier.
-const STEPS: RangeInclusive<i32> = -8..=24;
+/// The `d` that are tried, in sixty-fourths of that with which the largest scale has the largest multiplier.
+const STEPS: RangeInclusive<u8> = 42..=84;
 
 /// An encoded block before its fields are packed.
+#[derive(Clone, Copy)]
 pub(super) struct Fit {
     /// The scale of scales, as an f16 holds it.
     pub d: f32,
@@ -110,14 +113,10 @@ impl Scheme {
             return fit;
         }
         let x = x.map(|v| v * unit);
-        let heaviest = weights.iter().copied().fold(0f32, f32::max);
-        let weights = match search::inverse(heaviest) {
-            0.0 => [1.0; 256],
-            inverse => weights.map(|w| w * inverse),
-        };
+        let weights = relative(weights);
         let stored = |d: f32| f16::from_f32(d * peak).to_f32() * unit;
 
-        let points = Points::new(self.codes, self.group_elems);
+        let points = Points::new(self.codes, self.levels);
         let subs = || x.chunks_exact(self.sub_elems).zip(weights.chunks_exact(self.sub_elems));
         let envelopes: Vec<Envelope> = subs().map(|(x, w)| self.envelope(&points, x, w)).collect();
         let Some(scales) = self.scales(&envelopes, stored) else { return fit };
@@ -127,16 +126,34 @@ impl Scheme {
         }
         fit.scales = scales.numbers;
 
-        let d = scales.d;
+        let refit = self.choose_all(&points, &x, &weights, scales.d, &mut fit);
+        fit.d = scales.d;
+        let d = stored(refit.b * search::inverse(refit.c));
+        if refit.error(d) < refit.error(fit.d) {
+            self.choose_all(&points, &x, &weights, d, &mut fit);
+            fit.d = d;
+        }
+        fit.d *= peak;
+        fit
+    }
+
+    /// Chooses the points of all sub-blocks, and returns what they cost as a function of `d`.
+    fn choose_all(
+        &self,
+        points: &Points,
+        x: &[f32; 256],
+        weights: &[f32; 256],
+        d: f32,
+        out: &mut Fit,
+    ) -> Line {
+        let n = self.sub_elems;
         let mut sum = Line::default();
-        for (j, (x, w)) in subs().enumerate() {
-            let m = self.multipliers[usize::from(fit.scales[j])];
-            let chosen = self.choose(&points, x, w, d * m, j * self.sub_elems, &mut fit);
+        for (j, (x, w)) in x.chunks_exact(n).zip(weights.chunks_exact(n)).enumerate() {
+            let m = self.multipliers[usize::from(out.scales[j])];
+            let chosen = self.choose(points, x, w, d * m, j * n, out);
             sum.add(Line::new(m * chosen.b, m * m * chosen.c));
         }
-        let refit = stored(sum.b * search::inverse(sum.c));
-        fit.d = peak * if sum.error(refit) < sum.error(d) { refit } else { d };
-        fit
+        sum
     }
 
     /// What the best points of a sub-block cost, for every scale.
@@ -197,14 +214,14 @@ impl Scheme {
         let mut best: Option<Scales> = None;
         let mut consider = |d: f32| {
             let d = stored(d);
-            let scales = self.numbers(envelopes, &targets, if d.is_finite() { d } else { stored(most) });
+            let scales = self.numbers(envelopes, &targets, if d.is_finite() { d } else { stored(most) }, 1);
             if best.is_none_or(|best| scales.error < best.error) {
                 best = Some(scales);
             }
             scales
         };
         for step in STEPS {
-            let scales = consider(most * (1.0 + 0.0125 * step as f32));
+            let scales = consider(most * f32::from(step) / 64.0);
             if stored(scales.refit) != scales.d {
                 consider(scales.refit);
             }
@@ -215,19 +232,29 @@ impl Scheme {
                 consider(largest / m);
             }
         }
-        best
+        let mut best = best?;
+        let mut d = best.d;
+        for _ in 0..2 {
+            let scales = self.numbers(envelopes, &targets, d, self.multipliers.len());
+            if scales.error > best.error {
+                break;
+            }
+            best = scales;
+            d = stored(scales.refit);
+        }
+        Some(best)
     }
 
-    /// The best multiplier of each sub-block for this `d`, near the scales that are the best of all.
-    fn numbers(&self, envelopes: &[Envelope], targets: &[f32; 16], d: f32) -> Scales {
+    /// The best multiplier of each sub-block for this `d`, at most `reach` away from the scale that is the best of all.
+    fn numbers(&self, envelopes: &[Envelope], targets: &[f32; 16], d: f32, reach: usize) -> Scales {
         let (first, step) = (self.multipliers[0], self.multipliers[1] - self.multipliers[0]);
         let inverse = search::inverse(d * step);
         let mut numbers = [0; 16];
         let (mut error, mut b, mut c) = (0f32, 0f32, 0f32);
         for ((number, envelope), target) in numbers.iter_mut().zip(envelopes).zip(targets) {
             let below = (target * inverse - first / step) as usize;
-            let near = below.saturating_sub(1).min(self.multipliers.len() - 3)
-                ..(below + 3).min(self.multipliers.len());
+            let below = below.min(self.multipliers.len() - 1);
+            let near = below.saturating_sub(reach)..self.multipliers.len().min(below + 2 + reach);
             let mut best = (f32::INFINITY, 0.0, Line::default());
             let mut lines = envelope.rising(d * self.multipliers[near.start]);
             for i in near {
@@ -349,6 +376,18 @@ impl Scheme {
         }
         sum
     }
+}
+
+/// Weights of at most 1. Elements of no importance keep a little, so that they do not become anything at all where that
+/// costs nothing.
+fn relative(weights: &[f32; 256]) -> [f32; 256] {
+    let heaviest = weights.iter().copied().fold(0f32, f32::max);
+    if heaviest == 0.0 {
+        return [1.0; 256];
+    }
+    let weights = weights.map(|w| w / heaviest);
+    let floor = 1e-3 / 256.0 * weights.iter().sum::<f32>();
+    weights.map(|w| w.max(floor))
 }
 
 fn minus_signs(x: &[f32]) -> u8 {

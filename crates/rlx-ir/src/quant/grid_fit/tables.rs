@@ -11,25 +11,17 @@ struct Half {
     c: [f32; 256],
     /// The least product of weight, magnitude and level: half of what the cheapest wrong sign takes from `b`.
     flip: [f32; 256],
-    /// Bounds of `c`.
-    least: f32,
-    most: f32,
+    /// The sum of the weights.
+    total: f32,
 }
 
 impl Half {
     /// Of elements with the weighted magnitudes (or values) `a`: 4 elements of 4 levels each, or 2 of 16.
     fn new(a: &[f32], weights: &[f32], levels: &[f32]) -> Self {
-        let total: f32 = weights.iter().sum();
-        let squares = levels.iter().map(|v| v * v);
+        let total = weights.iter().sum();
         let (a, weights) = (a.split_at(a.len() / 2), weights.split_at(weights.len() / 2));
         let (low, high) = (Quarter::new(a.0, weights.0, levels), Quarter::new(a.1, weights.1, levels));
-        let mut half = Self {
-            b: [0.0; 256],
-            c: [0.0; 256],
-            flip: [0.0; 256],
-            least: total * squares.clone().fold(f32::INFINITY, f32::min),
-            most: total * squares.fold(0f32, f32::max),
-        };
+        let mut half = Self { b: [0.0; 256], c: [0.0; 256], flip: [0.0; 256], total };
         let rows = half
             .b
             .as_chunks_mut()
@@ -83,6 +75,8 @@ impl Quarter {
 pub(super) struct Tables {
     low: Half,
     high: Half,
+    /// The weighted sum of the elements' squares.
+    energy: f32,
 }
 
 fn halves(code: u16) -> (usize, usize) {
@@ -107,17 +101,8 @@ impl Tables {
             *a = w * value(v);
         }
         let half = |part: std::ops::Range<usize>| Half::new(&a[part.clone()], &weights[part], levels);
-        Self { low: half(0..n / 2), high: half(n / 2..n) }
-    }
-
-    /// The least `c` that a point can have.
-    pub fn least(&self) -> f32 {
-        self.low.least + self.high.least
-    }
-
-    /// The largest `c` that a point can have.
-    pub fn most(&self) -> f32 {
-        self.low.most + self.high.most
+        let energy = x.iter().zip(weights).map(|(v, w)| w * v * v).sum();
+        Self { low: half(0..n / 2), high: half(n / 2..n), energy }
     }
 
     /// The sums of a point; with `flip`, where the element for which that costs least has the wrong sign.
@@ -130,39 +115,32 @@ impl Tables {
         Line::new(b, self.low.c[low] + self.high.c[high])
     }
 
-    /// Passes each point's code, `b` and interval of `c`, of which there are `count` from `least` to `most`.
-    pub fn each(
-        &self,
-        points: &Points,
-        flip: bool,
-        [least, most]: [f32; 2],
-        count: u8,
-        mut each: impl FnMut(u16, f32, u8),
-    ) {
-        let per_unit = f32::from(count) * search::inverse(most - least);
-        // What both halves of the point with the least `c` may start from: together they make `least`.
-        let spare = self.least() - least;
-        let interval = |c: f32| (c * per_unit) as i32 as u8;
-        let low = self.low.map(|b, c| (b, interval(c - self.low.least + spare)));
-        let high = self.high.map(|_, c| interval(c - self.high.least));
+    /// Passes each point's code, the interval of its `c`, and how good it is among those of the interval: half of what it
+    /// takes from the error, with the scale that brings the interval's `c` to the squares of the elements, over this scale.
+    pub fn each(&self, points: &Points, flip: bool, mut each: impl FnMut(u16, usize, f32)) {
+        let intervals = &points.intervals;
+        let total = self.low.total + self.high.total;
+        let inverse = search::inverse(total);
+        let scale = (self.energy * inverse).sqrt();
+        let half_scales = intervals.half_scales.map(|half| half * scale);
+        let steps = |half: &Half| {
+            let (start, factor) = (half.total * intervals.least, inverse * intervals.steps_per_unit);
+            half.map(|b, c| (b, c, ((c - start) * factor) as i32 as u16))
+        };
+        let (low, high) = (steps(&self.low), steps(&self.high));
         for run in &points.runs {
             let code = usize::from(run.high);
-            // Adding to 0 makes a zero positive, and then the sums are, too.
-            let (b, interval, flip_high) = (self.high.b[code] + 0.0, high[code], self.high.flip[code]);
-            match flip {
-                false => {
-                    for &code in run.codes {
-                        let part = low[usize::from(code & 255)];
-                        each(code, part.0 + b, part.1.wrapping_add(interval));
-                    }
+            let (b, c, step) = high[code];
+            let most = if flip { self.high.flip[code] } else { 0.0 };
+            for &code in run.codes {
+                let low_code = usize::from(code & 255);
+                let part = low[low_code];
+                let interval = intervals.find(part.2, step);
+                let mut b = part.0 + b;
+                if flip {
+                    b -= 2.0 * self.low.flip[low_code].min(most);
                 }
-                true => {
-                    for &code in run.codes {
-                        let part = low[usize::from(code & 255)];
-                        let flip = self.low.flip[usize::from(code & 255)].min(flip_high);
-                        each(code, part.0 + b - 2.0 * flip, part.1.wrapping_add(interval));
-                    }
-                }
+                each(code, interval, b - half_scales[interval] * (part.1 + c));
             }
         }
     }

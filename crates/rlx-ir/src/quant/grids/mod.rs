@@ -54,3 +54,37 @@ const fn expand_4<const N: usize>(codes: &[u16; N], levels: &[u8; 8]) -> [u32; N
     }
     points
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_are_even_and_keep_their_stored_bits() {
+        for (i, signs) in SIGNS.iter().enumerate() {
+            assert_eq!((signs.count_ones() % 2, usize::from(signs & 127)), (0, i));
+        }
+    }
+
+    #[test]
+    fn points_have_the_levels_of_their_codes() {
+        fn check<const N: usize>(codes: &[u16], points: impl Iterator<Item = [u8; N]>, levels: &[u8]) {
+            assert!(codes.is_sorted_by(|a, b| a < b), "no point is there twice");
+            let mut count = 0;
+            for (&code, point) in codes.iter().zip(points) {
+                let bits = 16 / N;
+                for (i, value) in point.into_iter().enumerate() {
+                    assert_eq!(value, levels[usize::from(code) >> (bits * i) & ((1 << bits) - 1)]);
+                }
+                count += 1;
+            }
+            assert_eq!(count, codes.len());
+        }
+        check(&iq1::CODES, iq1::POINTS.iter().map(|p| p.to_le_bytes()), &iq1::LEVELS.map(|v| v as u8));
+        check(&iq2_xxs::CODES, iq2_xxs::POINTS.iter().map(|p| p.to_le_bytes()), &iq2_xxs::LEVELS);
+        check(&iq2_xs::CODES, iq2_xs::POINTS.iter().map(|p| p.to_le_bytes()), &iq2_xs::LEVELS);
+        check(&iq2_s::CODES, iq2_s::POINTS.iter().map(|p| p.to_le_bytes()), &iq2_s::LEVELS);
+        check(&iq3_xxs::CODES, iq3_xxs::POINTS.iter().map(|p| p.to_le_bytes()), &iq3_xxs::LEVELS);
+        check(&iq3_s::CODES, iq3_s::POINTS.iter().map(|p| p.to_le_bytes()), &iq3_s::LEVELS);
+    }
+}
