@@ -23,8 +23,13 @@ pub(crate) fn name_of(definition: &Value, ignore_merges: bool) -> Result<&'stati
         entry.stages.len() == patterns.len()
             && entry.stages.iter().zip(&patterns).all(|(stage, pattern)| {
                 let bare = pattern.replace(LOOK_AHEAD, "");
-                let looks_ahead = matches!(stage.run, Run::LeaveLast | Run::LeaveLastUnlessBreak);
-                stage.pattern == bare && looks_ahead == (bare != *pattern)
+                // Other ways to cut have patterns of their own in such files.
+                let same = match stage.run {
+                    Run::Whole => bare == *pattern,
+                    Run::LeaveLast | Run::LeaveLastUnlessBreak => bare != *pattern,
+                    Run::PowersOfTwo | Run::Threes | Run::ThreesWithin => false,
+                };
+                same && stage.pattern == bare
             })
     });
     let Some(found) = found else {
