@@ -117,7 +117,7 @@ impl Inspect {
     }
 
     fn report(&self, global: &Global) -> Result<Report> {
-        let path = &model::locate(global, &self.file, hub::NETWORK)?;
+        let path = &model::locate(global, &self.file, hub::VECTORS)?;
         let has = |extension| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension));
         if path.as_os_str() == BUNDLED_MODEL
             && !path.exists()

@@ -76,7 +76,7 @@ impl Quantize {
         if let Some(path) = &self.imatrix {
             options.imatrix = Some(Imatrix::open(path)?);
         }
-        let input = model::locate(global, &self.input, hub::TEXT)?;
+        let input = model::locate(global, &self.input, hub::VECTORS)?;
         let bar = Bar::count(global, "converting");
         let progress = |_: &str, done: usize, total: usize| bar.set(done as u64, total as u64);
         let report = quantize(&input, &self.output, &options, &progress)?;

@@ -10,10 +10,11 @@ use crate::files::ModelFiles;
 
 /// What running a bare network needs beside config and weights.
 pub const NETWORK: &[&str] = &[];
-/// What reading or writing text needs besides.
-pub const TEXT: &[&str] = &["tokenizer.json"];
+/// What reading or writing text needs besides: `tokenizer_config.json` says which tokens are added, and may hold the chat
+/// template.
+pub const TEXT: &[&str] = &["tokenizer.json", "tokenizer_config.json"];
 /// What vectors of texts need besides: without `modules.json` they would be pooled by guess.
-pub const VECTORS: &[&str] = &["tokenizer.json", "modules.json"];
+pub const VECTORS: &[&str] = &["tokenizer.json", "tokenizer_config.json", "modules.json"];
 
 /// Opens a path, or where there is no such path a hub id that is in the cache. Nothing is downloaded.
 ///

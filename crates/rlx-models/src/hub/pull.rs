@@ -10,6 +10,7 @@ use super::cache::{Cache, Snapshot};
 use super::fetch::{self, Remote};
 use super::http::{Asked, Client, Method};
 use super::id::{HubId, is_commit, is_relative};
+use super::open::VECTORS;
 use super::options::HubOptions;
 use super::retry::Attempts;
 use super::select::{INDEX, MODULES, Model, module_folders};
@@ -328,8 +329,8 @@ impl Pull<'_> {
             return Ok(());
         }
         let configs = modules.iter().map(|m| format!("{}/config.json", m.trim_end_matches('/')));
-        let optional = ["tokenizer.json", MODULES].map(str::to_owned);
-        for name in optional.into_iter().chain(configs).filter(|n| is_relative(n) && !names.contains(n)) {
+        let optional = VECTORS.iter().map(|name| (*name).to_owned());
+        for name in optional.chain(configs).filter(|n| is_relative(n) && !names.contains(n)) {
             self.store.set_absent(&self.snapshot, &name)?;
         }
         Ok(())
