@@ -36,7 +36,10 @@ fn bert() -> Vec<RepoFile> {
         small("README.md", "read me"),
         small("config.json", "{}"),
         small("tokenizer.json", "{ }"),
-        small("modules.json", r#"[{"path":""},{"path":"1_Pooling"},{"path":"2_Normalize"}]"#),
+        small(
+            "modules.json",
+            r#"[{"path":""},{"path":"1_Pooling"},{"path":"2_WeightedLayer"},{"path":"3_Normalize","type":"s.Normalize"}]"#,
+        ),
         small("1_Pooling/config.json", "{  }"),
         large("model.safetensors", 700_000),
         large("pytorch_model.bin", 10),
@@ -181,7 +184,7 @@ fn a_repository_comes_as_far_as_rlx_reads_it_and_only_once() {
     assert_eq!(world.blobs().len(), 5);
     world.is_clean();
     // What the commit lacks is known, so that nobody asks for it again.
-    assert!(world.repo(".no_exist").join(COMMIT).join("2_Normalize/config.json").is_file());
+    assert!(world.repo(".no_exist").join(COMMIT).join("2_WeightedLayer/config.json").is_file());
     assert!(hub.cache().find(&id, VECTORS).unwrap().lacking.is_empty());
 
     // The token goes to the hub, not to the server of the large files.

@@ -298,14 +298,11 @@ mod tests {
         assert_eq!(lacking(), ["tokenizer.json", "modules.json", "model.safetensors"]);
         folder.file("snapshots/aaa/model.safetensors.index.json", r#"{"weight_map":{"a":"x.safetensors"}}"#);
         folder.file("snapshots/aaa/tokenizer.json", "{}");
-        folder.file(
-            "snapshots/aaa/modules.json",
-            r#"[{"path":""},{"path":"1_Pooling"},{"path":"2_Normalize"}]"#,
-        );
-        assert_eq!(lacking(), ["x.safetensors", "1_Pooling/config.json", "2_Normalize/config.json"]);
+        folder.file("snapshots/aaa/modules.json", r#"[{"path":""},{"path":"1_Pooling"},{"path":"2_Dense"}]"#);
+        assert_eq!(lacking(), ["x.safetensors", "1_Pooling/config.json", "2_Dense/config.json"]);
         folder.file("snapshots/aaa/x.safetensors", "");
         folder.file("snapshots/aaa/1_Pooling/config.json", "{}");
-        folder.file(".no_exist/aaa/2_Normalize/config.json", "");
+        folder.file(".no_exist/aaa/2_Dense/config.json", "");
         assert!(lacking().is_empty());
     }
 

@@ -83,11 +83,13 @@ impl Model {
     }
 }
 
-/// The folders that a `modules.json` names, without the root.
+/// The folders that a `modules.json` names, without the root and without those of `Normalize`, which has no files.
 pub(super) fn module_folders(json: &[u8]) -> Vec<String> {
     let modules: Vec<Value> = serde_json::from_slice(json).unwrap_or_default();
-    let paths = modules.iter().filter_map(|m| m.get("path")?.as_str());
-    paths.filter(|p| !p.is_empty()).map(str::to_owned).collect()
+    let text = |m: &Value, key: &str| m.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let has_files = modules.iter().filter(|m| !text(m, "type").ends_with(".Normalize"));
+    let paths = has_files.map(|m| text(m, "path"));
+    paths.filter(|p| !p.is_empty()).collect()
 }
 
 pub(super) fn is_root(name: &str) -> bool {

@@ -160,8 +160,9 @@ mod tests {
             )
         );
         let id = HubId::parse("a/b").unwrap();
-        let modules =
-            module_folders(br#"[{"path":""},{"path":"1_Pooling"},{"path":"2_Dense"},{"path":"3_N"}]"#);
+        let modules = module_folders(
+            br#"[{"path":""},{"path":"1_Pooling"},{"path":"2_Dense"},{"path":"3_N","type":"a.Normalize"}]"#,
+        );
         let rest = model.other_files(&id, &files, &modules, None).unwrap();
         assert_eq!(
             rest,
