@@ -209,13 +209,13 @@ fn a_trace_is_a_list_of_spans_that_begin_and_end() {
 fn help_lists_what_is_there_and_nothing_else() {
     let help = rlx(["--help"]).ok();
     for command in [
-        "embed", "generate", "forward", "inspect", "quantize", "pull", "dump", "devices", "explain", "bench",
-        "settings",
+        "embed", "generate", "chat", "forward", "inspect", "quantize", "pull", "dump", "devices", "explain",
+        "bench", "settings",
     ] {
         assert!(help.text().contains(&format!("\n  {command} ")), "{command}: {}", help.text());
         assert!(rlx([command, "--help"]).ok().text().contains("Usage: rlx"));
     }
-    for command in ["chat", "serve", "calibrate", "help"] {
+    for command in ["serve", "calibrate", "help"] {
         assert!(!help.text().contains(&format!("\n  {command} ")), "{command}");
         rlx([command]).failed(2, &[command]);
     }
