@@ -4,6 +4,7 @@
 
 use std::io::Write;
 
+use clap::CommandFactory;
 use clap::error::ErrorKind as UsageKind;
 use rlx::ir::ErrorKind;
 
@@ -37,12 +38,14 @@ pub fn report_usage(e: &clap::Error) -> u8 {
         return 0;
     }
     if e.kind() == UsageKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        report("a command is missing\nfor the list of commands try 'rlx --help'");
+        let command = command_of(std::env::args().skip(1));
+        report(&format!("a command is missing\nfor the list of commands try '{command} --help'"));
         return ErrorKind::InvalidArgument.exit_code();
     }
     let text = e.render().to_string();
     let mut parts = Vec::new();
-    let mut help = "for all options try 'rlx --help'".to_owned();
+    // What was meant, as far as it was understood.
+    let mut help = format!("for all options try '{} --help'", command_of(std::env::args().skip(1)));
     for line in text.lines().map(str::trim).filter(|l| !l.is_empty()) {
         if let Some(usage) = line.strip_prefix("Usage: ") {
             // The words before the first option are the command.
@@ -50,11 +53,31 @@ pub fn report_usage(e: &clap::Error) -> u8 {
                 usage.split(' ').take_while(|w| w.chars().all(|c| c.is_ascii_lowercase())).collect();
             help = format!("for all options try '{} --help'", command.join(" "));
         } else if !line.starts_with("For more information") {
-            parts.push(line.strip_prefix("error: ").unwrap_or(line));
+            let aside = if line.starts_with("tip: ") { "- " } else { "" };
+            parts.push(format!("{aside}{}", line.strip_prefix("error: ").unwrap_or(line)));
         }
     }
     report(&format!("{}\n{help}", parts.join(" ")));
     ErrorKind::InvalidArgument.exit_code()
+}
+
+/// The command that the words of a command line begin, or `rlx` alone.
+fn command_of(words: impl Iterator<Item = String>) -> String {
+    let root = crate::Cli::command();
+    let (mut name, mut command) = ("rlx".to_owned(), &root);
+    // The word after an option may be its value.
+    let mut may_be_value = false;
+    for word in words {
+        if let Some(found) = command.find_subcommand(&word) {
+            name += " ";
+            name += &word;
+            command = found;
+        } else if !word.starts_with('-') && !may_be_value {
+            break;
+        }
+        may_be_value = word.starts_with('-');
+    }
+    name
 }
 
 /// The message as at most two lines without control characters: names in it may come from hostile files.
@@ -79,6 +102,15 @@ mod tests {
     fn messages_are_two_lines_without_control_characters() {
         assert_eq!(printable("a\n"), "a");
         assert_eq!(printable("a\u{1b}[2J\nb\nc\n"), "a\\u{1b}[2J\nb c");
+    }
+
+    #[test]
+    fn the_help_is_that_of_the_command() {
+        let of = |line: &str| command_of(line.split_whitespace().map(str::to_owned));
+        assert_eq!(of("quantize a b --type q9"), "rlx quantize");
+        assert_eq!(of("-q bench encode --iters x"), "rlx bench encode");
+        assert_eq!(of("--threads 2 embed --pooling z"), "rlx embed");
+        assert_eq!((of("--devic"), of("nothing embed")), ("rlx".into(), "rlx".into()));
     }
 
     #[test]

@@ -12,29 +12,32 @@ use rlx::prelude::*;
 
 use crate::error::{Error, Result};
 
+/// Where the help lists them, after the options of the command itself.
+const COMMON: &str = "Options of every command";
+
 /// Options of every command.
 #[derive(Args, Debug)]
 pub struct Global {
     /// The device that models run on [default: RLX_DEVICE, or the best one there]
-    #[arg(long, global = true, value_name = "DEVICE", value_parser = choices("RLX_DEVICE"))]
+    #[arg(long, global = true, help_heading = COMMON, value_name = "DEVICE", value_parser = choices("RLX_DEVICE"))]
     pub device: Option<String>,
     /// CPU threads; 0 takes the processors that this process may use [default: RLX_THREADS, or 0]
-    #[arg(short, long, global = true, value_name = "N")]
+    #[arg(short, long, global = true, help_heading = COMMON, value_name = "N")]
     pub threads: Option<u32>,
     /// How a compiled model is run [default: RLX_STRATEGY, or auto]
-    #[arg(long, global = true, value_name = "STRATEGY", value_parser = choices("RLX_STRATEGY"))]
+    #[arg(long, global = true, help_heading = COMMON, value_name = "STRATEGY", value_parser = choices("RLX_STRATEGY"))]
     pub strategy: Option<String>,
     /// The form of the results
-    #[arg(long, global = true, value_enum, value_name = "FORMAT")]
+    #[arg(long, global = true, help_heading = COMMON, value_enum, value_name = "FORMAT")]
     pub format: Option<Format>,
     /// Writes a trace for Perfetto or chrome://tracing
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, help_heading = COMMON, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// No warnings and no progress
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(short, long, global = true, help_heading = COMMON, conflicts_with = "verbose")]
     pub quiet: bool,
     /// More on stderr: once for what is done, twice for details, three times for all
-    #[arg(short, long, global = true, action = ArgAction::Count)]
+    #[arg(short, long, global = true, help_heading = COMMON, action = ArgAction::Count)]
     pub verbose: u8,
 }
 
@@ -117,16 +120,16 @@ impl Format {
 #[derive(Args, Debug)]
 pub struct TypeArgs {
     /// Type of the weight matrices, converted while they load; auto keeps that of the file
-    #[arg(long, value_enum, value_name = "TYPE")]
+    #[arg(long, value_enum, value_name = "TYPE", help_heading = "Types")]
     weights: Option<Weights>,
     /// Type of the activations in matrix products
-    #[arg(long, value_enum, value_name = "TYPE")]
+    #[arg(long, value_enum, value_name = "TYPE", help_heading = "Types")]
     compute: Option<Compute>,
     /// Type of the keys and values in the cache
-    #[arg(long, value_enum, value_name = "TYPE")]
+    #[arg(long, value_enum, value_name = "TYPE", help_heading = "Types")]
     kv_dtype: Option<Kv>,
     /// Short for --weights f32 --compute f32 --kv-dtype f32, or for --weights q8_0 --compute int8
-    #[arg(long, value_enum, value_name = "TYPE")]
+    #[arg(long, value_enum, value_name = "TYPE", help_heading = "Types")]
     dtype: Option<Shorthand>,
 }
 
