@@ -6,6 +6,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::{Def, Graph, Value, WeightInit};
 use crate::op::{EvalContext, Evaluated};
+use crate::quant::BlockType;
 use crate::symbols::Bindings;
 use crate::tensor::Tensor;
 use crate::types::TensorType;
@@ -163,7 +164,11 @@ fn weight(name: &str, init: &WeightInit, ty: &TensorType, data: &RunData<'_>) ->
 /// `InvalidArgument` where the type has no byte size.
 pub fn seeded(ty: &TensorType, seed: u64) -> Result<Tensor> {
     let mut random = SplitMix64::new(seed);
-    ty.bytes()?;
+    let bytes = ty.bytes()?;
+    if let DType::Block(block) = ty.dtype {
+        let of_blocks = random_blocks(block, bytes, &mut random, -1.0, 1.0)?;
+        return Tensor::from_bytes(ty.clone(), of_blocks);
+    }
     let values: Vec<f64> = (0..ty.elems())
         .map(|_| match ty.dtype {
             DType::Bool => (random.next_u64() & 1) as f64,
@@ -172,6 +177,30 @@ pub fn seeded(ty: &TensorType, seed: u64) -> Result<Tensor> {
         })
         .collect();
     Tensor::from_f64(ty.clone(), &values)
+}
+
+/// Bytes of blocks with values uniform in `low..high`: a few blocks, placed at random, since encoders search for long.
+///
+/// # Errors
+/// `NonFinite` where the values are beyond the range of the format.
+pub fn random_blocks(
+    block: BlockType,
+    bytes: usize,
+    random: &mut SplitMix64,
+    low: f64,
+    high: f64,
+) -> Result<Vec<u8>> {
+    let (elems, size) = (block.block_elems(), block.block_bytes());
+    let distinct = (bytes / size).min(16);
+    let values: Vec<f32> =
+        (0..distinct * elems).map(|_| (random.uniform() * (high - low) + low) as f32).collect();
+    let mut pool = vec![0; distinct * size];
+    block.encode(&values, None, &mut pool)?;
+    let mut out = Vec::with_capacity(bytes);
+    for _ in 0..bytes / size {
+        out.extend_from_slice(&pool[random.below(distinct) * size..][..size]);
+    }
+    Ok(out)
 }
 
 /// The splitmix64 generator (Steele, Lea and Flood 2014): small, and the same for ever.

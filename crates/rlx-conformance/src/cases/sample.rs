@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rlx_ir::interp::{RunData, SplitMix64};
+use rlx_ir::interp::{RunData, SplitMix64, random_blocks};
 use rlx_ir::text::parse;
 use rlx_ir::{Bindings, DType, Graph, OpSet, Tensor, TensorType};
 
@@ -179,6 +179,10 @@ impl Sample {
 
 /// Random values of any dtype: floats and blocks uniform in `low..high`, integers too, toward zero; `bool` 0 or 1.
 fn random_tensor(ty: &TensorType, random: &mut SplitMix64, low: f64, high: f64) -> Result<Tensor> {
+    if let DType::Block(block) = ty.dtype {
+        let bytes = random_blocks(block, ty.bytes()?, random, low, high)?;
+        return Ok(Tensor::from_bytes(ty.clone(), bytes)?);
+    }
     let wide = if ty.dtype.is_int() && (low, high) == (-2.0, 2.0) { (-100.0, 100.0) } else { (low, high) };
     let values: Vec<f64> = (0..ty.elems())
         .map(|_| match ty.dtype {
