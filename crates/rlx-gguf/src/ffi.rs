@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use memmap2::Mmap;
 
-/// The smallest page in use, in bytes. Where pages are larger, the call takes in the rest of the pages at both ends,
-/// which costs their neighbours a second read and nothing else.
+/// The largest piece of the page cache, in bytes, aligned to itself. Where the cache holds pieces larger than a page, a
+/// fault maps all of one (Linux since 6.18), also what was given back of it before.
 #[cfg(unix)]
-const PAGE_BYTES: usize = 4 << 10;
+const PIECE_BYTES: usize = 2 << 20;
 
 /// Maps a whole file for reading.
 pub(crate) fn map(file: &File) -> std::io::Result<Mmap> {
@@ -18,11 +18,12 @@ pub(crate) fn map(file: &File) -> std::io::Result<Mmap> {
     unsafe { Mmap::map(file) }
 }
 
-/// Gives the whole pages inside `range` back to the system; their bytes are read from the file again when used.
+/// Gives all pieces of the page cache that `range` touches back to the system; their bytes are read from the file again
+/// when used, so that neighbours lose nothing but time.
 #[cfg(unix)]
 pub(crate) fn release(map: &Mmap, range: Range<usize>) {
-    let Some(start) = range.start.checked_next_multiple_of(PAGE_BYTES) else { return };
-    let end = range.end.min(map.len()) / PAGE_BYTES * PAGE_BYTES;
+    let start = range.start / PIECE_BYTES * PIECE_BYTES;
+    let end = range.end.min(map.len()).next_multiple_of(PIECE_BYTES).min(map.len());
     if start < end {
         // SAFETY: the pages belong to a read-only mapping of a file, so that nothing written is lost: the next access
         // reads the same bytes from the file, whichever pages are taken. The range is inside the mapping.

@@ -40,8 +40,9 @@ impl Mapping {
         Ok(Self(Arc::new(Source::Mapped(ffi::map(&file).map_err(io)?))))
     }
 
-    /// Gives the pages that lie wholly inside `range` (bytes from the start) back to the system, so that they stop
-    /// counting as resident. The bytes stay valid: they are read from the file again when they are used.
+    /// Gives the pages that hold `range` (bytes from the start), and what the system maps together with them, back to the
+    /// system, so that they stop counting as resident. The bytes stay valid: they are read from the file again when they
+    /// are used.
     ///
     /// Does nothing for a buffer, and where the system cannot do it.
     pub fn release(&self, range: Range<usize>) {

@@ -138,6 +138,38 @@ fn a_missing_tensor_comes_with_the_nearest_names() {
     assert_eq!(e.message(), "<buffer>: there is no tensor `ww`: the nearest names are `w`, `q`");
 }
 
+/// Bytes of the file that are resident in mappings of this process.
+#[cfg(target_os = "linux")]
+fn resident(path: &std::path::Path) -> usize {
+    let (maps, mut inside, mut kib) = (std::fs::read_to_string("/proc/self/smaps").unwrap(), false, 0);
+    for line in maps.lines() {
+        if line.split_whitespace().next().is_some_and(|word| word.contains('-')) {
+            inside = line.ends_with(path.to_str().unwrap());
+        } else if let (true, Some(rss)) = (inside, line.strip_prefix("Rss:")) {
+            kib += rss.trim().trim_end_matches("kB").trim().parse::<usize>().unwrap();
+        }
+    }
+    kib << 10
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn giving_back_a_small_tensor_gives_back_what_was_mapped_with_it() {
+    let folder = Folder::new();
+    let path = folder.path("big.gguf");
+    std::fs::write(&path, vec![1u8; 8 << 20]).unwrap();
+    let mapping = rlx_gguf::Mapping::open(&path).unwrap();
+    assert_eq!(mapping.chunks(4096).map(|page| usize::from(page[0])).sum::<usize>(), (8 << 20) / 4096);
+    assert_eq!(resident(&path), 8 << 20);
+    mapping.release((5 << 20)..(5 << 20) + 100);
+    assert_eq!(resident(&path), 6 << 20);
+    // The end of a file need not be the end of a piece.
+    mapping.release((8 << 20) - 1..(8 << 20) + 100);
+    assert_eq!(resident(&path), 4 << 20);
+    mapping.release(9 << 20..10 << 20);
+    assert!(mapping.iter().all(|byte| *byte == 1));
+}
+
 #[test]
 fn a_mapping_outlives_the_reader_and_survives_release() {
     let folder = Folder::new();

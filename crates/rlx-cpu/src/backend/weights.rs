@@ -1,6 +1,6 @@
 //! Preparing weights.
 //!
-//! Layout `rows` is dense row-major: a mapped file that holds the wanted dtype is used in place, without a copy. Layout
+//! Layout `rows` is dense row-major: a large tensor of a mapped file that holds the wanted dtype is used in place. Layout
 //! `packed` is the panels of the matrix kernels: rows are read panel by panel, and the source's pages are given back.
 
 use std::borrow::Cow;
@@ -19,6 +19,9 @@ use crate::pool::chunks;
 
 /// Bytes of packed panels that are filled at a time.
 const READ_BYTES: usize = 1 << 20;
+
+/// The fewest bytes of a tensor that is used where its file is mapped.
+const IN_PLACE_BYTES: usize = 1 << 20;
 
 /// The layout of weights that matrix products take.
 pub(crate) const PACKED: Layout = Layout(Cow::Borrowed("packed"));
@@ -71,7 +74,9 @@ pub(crate) fn prepare(machine: &Machine, layout: &Layout, rows: &mut dyn RowSour
     let ty = rows.ty().clone();
     let (weight, resident) = if *layout == Layout::ROWS {
         let align = if ty.dtype.is_block() { 1 } else { ty.dtype.block_bytes() };
-        let bytes = match rows.whole().filter(|b| b.is_aligned(align)) {
+        // A small tensor in place would keep a whole piece of the page cache resident.
+        let in_place = |b: &WeightBytes| b.is_aligned(align) && b.len() >= IN_PLACE_BYTES;
+        let bytes = match rows.whole().filter(in_place) {
             Some(bytes) => bytes,
             None => {
                 let mut bytes = vec![0u8; ty.bytes()?];
