@@ -109,3 +109,56 @@ fn columns_of_importance_come_out_nearer() {
         assert!(with < 0.95 * without, "{ty}: {with}, without importances {without}");
     }
 }
+
+/// The importance matrix of a stack of two experts, the second of which never ran.
+fn stacked_imatrix(path: &Path, name: &str, first: &[f32], counts: &[f32]) {
+    let mut writer = Writer::new(path, MetadataBuilder::new()).unwrap();
+    let sums: Vec<f32> = first.iter().map(|v| v * counts[0]).chain(vec![0.0; first.len()]).collect();
+    let tensors = [("in_sum2", vec![2, first.len()], sums), ("counts", vec![2, 1], counts.to_vec())];
+    for (what, shape, _) in &tensors {
+        writer.declare(&format!("{name}.{what}"), DType::F32, shape).unwrap();
+    }
+    let mut data = writer.start().unwrap();
+    for (what, _, values) in &tensors {
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        data.tensor(&format!("{name}.{what}"), |sink| sink.write(&bytes)).unwrap();
+    }
+    data.finish().unwrap();
+}
+
+#[test]
+fn each_expert_of_a_stack_has_importances_of_its_own() {
+    const STACK: &str = "blk.0.ffn_up_exps.weight";
+    let folder = Folder::new("experts");
+    let mut metadata = MetadataBuilder::new();
+    metadata.set("general.architecture", "qwen3moe");
+    let mut writer = Writer::new(folder.0.join("stack.gguf"), metadata).unwrap();
+    writer.declare(STACK, DType::F32, &[2, 3, COLUMNS]).unwrap();
+    let matrix = folder.values("f32.gguf");
+    let values: Vec<f32> = matrix.iter().chain(&matrix).copied().collect();
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let mut data = writer.start().unwrap();
+    data.tensor(STACK, |sink| sink.write(&bytes)).unwrap();
+    data.finish().unwrap();
+    let columns: Vec<f32> = (0..COLUMNS).map(importance).collect();
+    let imatrix = folder.0.join("stack_imatrix.gguf");
+    stacked_imatrix(&imatrix, STACK, &columns, &[8.0, 0.0]);
+    folder.convert("stack.gguf", "stack_iq2.gguf", "iq2_xxs", Some(&imatrix));
+
+    let blocks = |file: &str, name: &str| {
+        Gguf::open(folder.0.join(file)).unwrap().tensor(name).unwrap().bytes().to_vec()
+    };
+    folder.convert("f32.gguf", "weighted.gguf", "iq2_xxs", Some(&folder.0.join("imatrix")));
+    folder.convert("f32.gguf", "plain.gguf", "iq2_xxs", None);
+    let (weighted, plain) = (blocks("weighted.gguf", NAME), blocks("plain.gguf", NAME));
+    assert_ne!(weighted, plain);
+    assert_eq!(blocks("stack_iq2.gguf", STACK), [weighted, plain].concat());
+
+    // Columns for one matrix do not fit a stack of two.
+    let mut options = QuantizeOptions::new(DType::from_name("iq2_xxs").unwrap());
+    stacked_imatrix(&imatrix, STACK, &columns[..COLUMNS / 2], &[8.0, 1.0]);
+    options.imatrix = Some(Imatrix::open(&imatrix).unwrap());
+    let out = folder.0.join("wrong.gguf");
+    let e = quantize(&folder.0.join("stack.gguf"), &out, &options, &|_, _, _| {}).unwrap_err();
+    assert!(e.message().contains(STACK) && e.message().contains("2 x 256"), "{e}");
+}

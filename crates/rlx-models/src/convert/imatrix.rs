@@ -9,7 +9,7 @@ use rlx_ir::convert::decode_row;
 
 use crate::{Error, Result};
 
-/// The importance of columns, by the name of the matrix.
+/// The importance of columns, by the name of the matrix. A stack of matrices, as of experts, has columns for each of them.
 #[derive(Clone, Debug, Default)]
 pub struct Imatrix {
     columns: HashMap<String, Vec<f32>>,
@@ -37,17 +37,18 @@ impl Imatrix {
         Ok(Self { columns })
     }
 
-    /// The importance of the columns of a matrix whose rows have `row_elems` elements; `None` where it was not measured.
+    /// The importance of the columns of a tensor with `matrices` matrices whose rows have `row_elems` elements, one matrix after
+    /// the other; `None` where it was not measured.
     ///
     /// # Errors
     /// `InvalidFile` where another number of columns was measured.
-    pub fn importance(&self, name: &str, row_elems: usize) -> Result<Option<&[f32]>> {
+    pub fn importance(&self, name: &str, matrices: usize, row_elems: usize) -> Result<Option<&[f32]>> {
         match self.columns.get(name) {
             None => Ok(None),
-            Some(columns) if columns.len() == row_elems => Ok(Some(columns)),
+            Some(columns) if matrices.checked_mul(row_elems) == Some(columns.len()) => Ok(Some(columns)),
             Some(columns) => bail!(
                 InvalidFile,
-                "the importance matrix has {} columns for tensor {name:?}, which has {row_elems}",
+                "the importance matrix has {} columns for tensor {name:?}, which has {matrices} x {row_elems}",
                 columns.len()
             ),
         }
@@ -65,11 +66,18 @@ fn from_gguf(gguf: &Gguf) -> Result<HashMap<String, Vec<f32>>> {
             Ok(values)
         };
         let (sums, counts) = (floats(tensor.name())?, floats(&format!("{name}.counts"))?);
-        let count = counts.first().copied().unwrap_or(0.0);
-        // One matrix per expert: those of dense models have one count.
-        if counts.len() == 1 && count > 0.0 {
-            out.insert(name.to_owned(), checked(name, sums.iter().map(|s| s / count).collect())?);
+        if counts.is_empty() || !sums.len().is_multiple_of(counts.len()) {
+            bail!(InvalidFile, "{name:?} has {} counts for {} sums", counts.len(), sums.len());
         }
+        if counts.iter().all(|count| *count == 0.0) {
+            continue;
+        }
+        // One count for each matrix of a stack; of one that never ran, all columns count alike.
+        let parts = sums.chunks(sums.len() / counts.len()).zip(&counts);
+        let columns = parts.flat_map(|(sums, &count)| {
+            sums.iter().map(move |sum| if count == 0.0 { 1.0 } else { sum / count })
+        });
+        out.insert(name.to_owned(), checked(name, columns.collect())?);
     }
     Ok(out)
 }
@@ -139,9 +147,11 @@ mod tests {
     #[test]
     fn sums_are_divided_by_calls() {
         let imatrix = Imatrix { columns: from_binary(&binary(2, &[4.0, 8.0])).unwrap() };
-        assert_eq!(imatrix.importance("w", 2).unwrap(), Some(&[1.0, 2.0][..]));
-        assert_eq!(imatrix.importance("v", 2).unwrap(), None);
-        assert!(imatrix.importance("w", 3).is_err());
+        assert_eq!(imatrix.importance("w", 1, 2).unwrap(), Some(&[1.0, 2.0][..]));
+        assert_eq!(imatrix.importance("v", 1, 2).unwrap(), None);
+        assert!(imatrix.importance("w", 1, 3).is_err());
+        // Two matrices of one column each.
+        assert_eq!(imatrix.importance("w", 2, 1).unwrap(), Some(&[1.0, 2.0][..]));
     }
 
     #[test]

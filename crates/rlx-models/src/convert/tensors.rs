@@ -122,9 +122,10 @@ pub(super) fn write(
 ) -> Result<()> {
     let row = tensor.shape.last().copied().unwrap_or(1);
     let importance = importance(tensor, options)?;
+    let rows_per_matrix = matrices(&tensor.shape).1;
     let place = |e: Error| e.context(format_args!("tensor {:?}", tensor.name));
     let source = changed(weights.require(&tensor.name)?, tensor.change).map_err(place)?;
-    let rows = Rows { from: source.ty.dtype, to: tensor.dtype, row, importance };
+    let rows = Rows { from: source.ty.dtype, to: tensor.dtype, row, rows_per_matrix, importance };
     data.tensor(&tensor.name, |sink| rows.write(&source.bytes, sink).map_err(place))
 }
 
@@ -157,11 +158,19 @@ fn changed(source: WeightData, change: Change) -> Result<WeightData> {
     Ok(WeightData { ty: TensorType::new(dtype, ty.shape), bytes })
 }
 
+/// How many matrices are stacked in a tensor of this shape, and how many rows each has.
+fn matrices(shape: &[usize]) -> (usize, usize) {
+    match shape {
+        [outer @ .., rows, _] => (outer.iter().product(), *rows),
+        _ => (1, 1),
+    }
+}
+
 /// The importances of the columns of a tensor, if they are known and its type has use for them.
 fn importance<'a>(tensor: &Tensor, options: &'a QuantizeOptions) -> Result<Option<&'a [f32]>> {
     let row = tensor.shape.last().copied().unwrap_or(1);
     match (&options.imatrix, tensor.dtype.is_block()) {
-        (Some(imatrix), true) => imatrix.importance(&tensor.name, row),
+        (Some(imatrix), true) => imatrix.importance(&tensor.name, matrices(&tensor.shape).0, row),
         _ => Ok(None),
     }
 }
@@ -181,6 +190,8 @@ struct Rows<'a> {
     from: DType,
     to: DType,
     row: usize,
+    rows_per_matrix: usize,
+    /// Of the columns of all matrices.
     importance: Option<&'a [f32]>,
 }
 
@@ -202,8 +213,13 @@ impl Rows<'_> {
                 out.resize(piece.len() / from * to, 0u8);
                 let parts = piece.chunks(rows_per_thread * from).zip(out.chunks_mut(rows_per_thread * to));
                 std::thread::scope(|scope| {
+                    let first = |part: usize| (i * threads + part) * rows_per_thread;
                     let work: Vec<_> = parts
-                        .map(|(piece, out)| scope.spawn(move || self.convert(piece, from, out, to)))
+                        .enumerate()
+                        .map(|(n, (piece, out))| {
+                            let first = first(n);
+                            scope.spawn(move || self.convert(first, (piece, from), (out, to)))
+                        })
                         .collect();
                     work.into_iter().try_for_each(|w| match w.join() {
                         Ok(result) => result,
@@ -218,14 +234,22 @@ impl Rows<'_> {
         Ok(())
     }
 
-    fn convert(&self, piece: &[u8], from: usize, out: &mut [u8], to: usize) -> Result<()> {
+    /// Converts rows of so many bytes each, whose first has this number within the tensor.
+    fn convert(
+        &self,
+        first: usize,
+        (piece, from): (&[u8], usize),
+        (out, to): (&mut [u8], usize),
+    ) -> Result<()> {
         let mut floats = vec![0f32; self.row];
-        for (source, out) in piece.chunks(from).zip(out.chunks_mut(to)) {
+        for (row, (source, out)) in (first..).zip(piece.chunks(from).zip(out.chunks_mut(to))) {
             decode_row(self.from, source, &mut floats)?;
             if let Some(bad) = floats.iter().find(|v| !v.is_finite()) {
                 bail!(NonFinite, "it holds {bad}");
             }
-            encode_row(self.to, &floats, self.importance, out)?;
+            let start = row / self.rows_per_matrix.max(1) * self.row;
+            let importance = self.importance.and_then(|columns| columns.get(start..start + self.row));
+            encode_row(self.to, &floats, importance, out)?;
         }
         Ok(())
     }
