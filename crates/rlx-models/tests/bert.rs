@@ -218,6 +218,7 @@ fn what_does_not_fit_is_refused_by_name() {
     refused(&set("layer_norm_eps", json!(-1.0)), InvalidFile, &["layer_norm_eps"]);
     refused(&set("position_embedding_type", json!("relative_key")), UnsupportedModel, &["relative_key"]);
     refused(&set("is_decoder", json!(true)), UnsupportedModel, &["is_decoder"]);
+    refused(&set("quantization_config", json!({ "quant_method": "awq" })), UnsupportedModel, &["awq"]);
     refused(&set("model_type", json!("t5")), UnsupportedModel, &["\"t5\"", "bert", "llama"]);
     let missing = Folder::bert().config(|c| drop(c.remove("intermediate_size")));
     refused(&missing, InvalidFile, &["config.json", "\"intermediate_size\" is missing"]);

@@ -9,7 +9,7 @@ use crate::arch::{
     DecoderNetwork, EMBEDDING_GEMMA, EncoderGraph, EncoderNetwork, EncoderShape, Family, bert, modern_bert,
     nomic_bert,
 };
-use crate::files::{ModelFiles, NamedWeights};
+use crate::files::{ModelConfig, ModelFiles, NamedWeights};
 
 /// An encoder's config and weights.
 #[derive(Clone, Debug)]
@@ -29,6 +29,9 @@ impl Encoder {
             let network = DecoderNetwork::open(files)?;
             let weights = network.weights().clone();
             return Ok(Self { network: Arc::new(network), weights });
+        }
+        if let ModelConfig::Hf(config) = files.config() {
+            config.refuse_quantised().map_err(|e| config.locate(e))?;
         }
         let weights = NamedWeights::new(files, architecture.names);
         let network: Arc<dyn EncoderNetwork> = match architecture.name {

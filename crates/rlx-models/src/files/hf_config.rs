@@ -44,6 +44,20 @@ impl HfConfig {
         &self.path
     }
 
+    /// Refuses a model whose weights are quantised by a method of the Hugging Face layout: without that method's scales
+    /// they would be read as other values.
+    ///
+    /// # Errors
+    /// `UnsupportedModel` naming the method; `InvalidFile` where the section is no object.
+    pub fn refuse_quantised(&self) -> Result<()> {
+        let Some(section) = self.section("quantization_config")? else { return Ok(()) };
+        let method: String = section.str("quant_method")?.unwrap_or("unknown").chars().take(80).collect();
+        bail!(
+            UnsupportedModel,
+            "the weights are quantised by the method \"{method}\", which is not supported; take the model's GGUF or float weights"
+        )
+    }
+
     /// The value of a key, of whatever kind; `None` also for `null`.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.keys.get(key).filter(|v| !v.is_null())

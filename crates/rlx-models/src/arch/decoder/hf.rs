@@ -16,7 +16,7 @@ use crate::{Error, Result};
 /// `InvalidFile` naming file and key; `UnsupportedModel` for variants that would compute something else, by name.
 pub fn config_from_hf(architecture: &DecoderArchitecture, config: &HfConfig) -> Result<DecoderConfig> {
     let read = || {
-        refuse_quantised(config)?;
+        config.refuse_quantised()?;
         let part = match architecture.hf.text_section {
             Some(section) => config.section(section)?,
             None => None,
@@ -162,17 +162,6 @@ fn refuse_activation(architecture: &DecoderArchitecture, config: &HfConfig) -> R
             facts.activation_key,
             architecture.name,
             facts.activation_words.join(", ")
-        );
-    }
-    Ok(())
-}
-
-fn refuse_quantised(config: &HfConfig) -> Result<()> {
-    if let Some(section) = config.section("quantization_config")? {
-        let method: String = section.str("quant_method")?.unwrap_or("unknown").chars().take(80).collect();
-        bail!(
-            UnsupportedModel,
-            "the weights are quantised by the method \"{method}\", which is not supported; take the model's GGUF or float weights"
         );
     }
     Ok(())
