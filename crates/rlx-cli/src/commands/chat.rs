@@ -7,12 +7,11 @@ use clap::Args;
 use rlx::ir::bail;
 use rlx::models::language::{GenerateEvent, Generation};
 use rlx::prelude::*;
-use serde::Serialize;
 
 use crate::error::{self, Error, Result};
 use crate::model;
 use crate::options::{Format, Global, ModelArgs};
-use crate::output::Stdout;
+use crate::output::{Report, Stdout};
 use crate::sampling::SamplingArgs;
 
 /// Talks with a model: each line of stdin is a message
@@ -25,17 +24,6 @@ pub struct Chat {
     system: Option<String>,
     #[command(flatten)]
     sampling: SamplingArgs,
-}
-
-#[derive(Serialize)]
-struct Report<'a> {
-    text: &'a str,
-    token_ids: &'a [u32],
-    prompt_tokens: usize,
-    cached_tokens: usize,
-    finish_reason: &'static str,
-    prefill_tok_per_s: f64,
-    decode_tok_per_s: f64,
 }
 
 impl Chat {
@@ -70,7 +58,7 @@ impl Chat {
             let answer = answer?;
             written?;
             if format == Format::Json {
-                out.json_line(&report(&answer))?;
+                out.json_line(&Report::of_turn(&answer))?;
             }
             out.flush()?;
             tell(&answer, model.limits().context);
@@ -80,18 +68,6 @@ impl Chat {
             bail!(InvalidArgument, "no text: stdin holds no line to answer");
         }
         Ok(())
-    }
-}
-
-fn report(answer: &Generation) -> Report<'_> {
-    Report {
-        text: &answer.text,
-        token_ids: &answer.token_ids,
-        prompt_tokens: answer.prompt_tokens,
-        cached_tokens: answer.cached_tokens,
-        finish_reason: answer.finish_reason.name(),
-        prefill_tok_per_s: answer.timings.prefill_tok_per_s(),
-        decode_tok_per_s: answer.timings.decode_tok_per_s(),
     }
 }
 

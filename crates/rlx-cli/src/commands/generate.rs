@@ -4,13 +4,12 @@ use std::ops::ControlFlow;
 
 use clap::Args;
 use rlx::models::language::GenerateEvent;
-use serde::Serialize;
 
 use crate::error::Result;
 use crate::memory::peak_rss_bytes;
 use crate::model;
 use crate::options::{Format, Global, ModelArgs};
-use crate::output::{Stdout, bytes};
+use crate::output::{Report, Stdout, bytes};
 use crate::sampling::SamplingArgs;
 
 /// Continues a prompt.
@@ -23,16 +22,6 @@ pub struct Generate {
     prompt: String,
     #[command(flatten)]
     sampling: SamplingArgs,
-}
-
-#[derive(Serialize)]
-struct Report<'a> {
-    text: &'a str,
-    token_ids: &'a [u32],
-    prompt_tokens: usize,
-    finish_reason: &'static str,
-    prefill_tok_per_s: f64,
-    decode_tok_per_s: f64,
 }
 
 impl Generate {
@@ -77,14 +66,7 @@ impl Generate {
         );
         tracing::info!(bytes = peak_rss_bytes(), "peak memory");
         if format == Format::Json {
-            out.json_line(&Report {
-                text: &generation.text,
-                token_ids: &generation.token_ids,
-                prompt_tokens: generation.prompt_tokens,
-                finish_reason: generation.finish_reason.name(),
-                prefill_tok_per_s: timings.prefill_tok_per_s(),
-                decode_tok_per_s: timings.decode_tok_per_s(),
-            })?;
+            out.json_line(&Report::of_prompt(&generation))?;
         }
         out.flush()
     }
