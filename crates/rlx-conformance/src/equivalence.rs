@@ -120,6 +120,21 @@ pub fn numerics_of(reports: &[PassReport]) -> Numerics {
 }
 
 fn same_tensor(expected: &Tensor, got: &Tensor, numerics: Numerics) -> Result<()> {
+    let relative = match numerics {
+        Numerics::Exact => 0.0,
+        Numerics::Reassociates => 64.0 * expected.dtype().unit_roundoff(),
+        // A few roundings to 8 bits.
+        Numerics::LowersPrecision => 8.0 * DType::BF16.unit_roundoff(),
+    };
+    near(expected, got, relative).map_err(|e| e.context(format!("{numerics:?}")))
+}
+
+/// Checks that two tensors have one type, and values no further apart than `relative` times the largest of `expected` (at
+/// least 1); with 0 the same bits, but for those of NaN.
+///
+/// # Errors
+/// `InvalidArgument` naming the first element that differs.
+pub(crate) fn near(expected: &Tensor, got: &Tensor, relative: f64) -> Result<()> {
     if expected.ty() != got.ty() {
         rlx_ir::bail!(InvalidArgument, "{} became {}", expected.ty(), got.ty());
     }
@@ -129,22 +144,17 @@ fn same_tensor(expected: &Tensor, got: &Tensor, numerics: Numerics) -> Result<()
     let (e, g) = (expected.to_f64()?, got.to_f64()?);
     // Rounding errors grow with the largest values that were added up, which the results bound from below.
     let scale = e.iter().filter(|v| v.is_finite()).fold(1.0f64, |m, v| m.max(v.abs()));
-    let allowed = match numerics {
-        Numerics::Exact => 0.0,
-        Numerics::Reassociates => 64.0 * expected.dtype().unit_roundoff() * scale,
-        // A few roundings to 8 bits.
-        Numerics::LowersPrecision => 8.0 * DType::BF16.unit_roundoff() * scale,
-    };
+    let allowed = relative * scale;
     let same = |e: f64, g: f64| {
         (e.is_nan() && g.is_nan()) || e.to_bits() == g.to_bits() || {
-            numerics != Numerics::Exact && (e == g || (e - g).abs() <= allowed)
+            relative != 0.0 && (e == g || (e - g).abs() <= allowed)
         }
     };
     match e.iter().zip(&g).position(|(&e, &g)| !same(e, g)) {
         None => Ok(()),
         Some(i) => rlx_ir::bail!(
             InvalidArgument,
-            "element {i} was {:?} and is {:?}; {numerics:?} allows {allowed:e}",
+            "element {i} was {:?} and is {:?}, which may be {allowed:e} apart",
             e[i],
             g[i]
         ),

@@ -8,7 +8,7 @@ use rlx_ir::{Bindings, DType, Graph, Tensor, TensorType};
 use rlx_runtime::Backend;
 use rlx_runtime::weights::{WeightBytes, WeightData, WeightSource};
 
-use crate::equivalence::seeded_by_name;
+use crate::equivalence::{near, seeded_by_name};
 use crate::suite::execute::{Data, Outcome, compile_with, context, execute};
 use crate::{Error, Result};
 
@@ -44,12 +44,13 @@ pub(super) fn run(backend: &Arc<dyn Backend>, graph: &Graph, data: &RunData<'_>)
 
 /// Compares what a backend made with what the interpreter did, which rounds at other places to `rounding`.
 pub(super) fn check(outputs: &[Tensor], data: &RunData<'_>, ran: &Outcome, rounding: DType) -> Result<()> {
+    let relative = rounding.unit_roundoff().max(64.0 * DType::F32.unit_roundoff());
     for (i, (want, got)) in outputs.iter().zip(&ran.outputs).enumerate() {
-        near(want, got, rounding).map_err(|e| e.context(format!("output {i} on the device")))?;
+        near(want, got, relative).map_err(|e| e.context(format!("output {i} on the device")))?;
     }
     for (name, got) in &ran.states {
         if let Some(want) = data.states.get(name) {
-            near(want, got, rounding).map_err(|e| e.context(format!("state {name:?} on the device")))?;
+            near(want, got, relative).map_err(|e| e.context(format!("state {name:?} on the device")))?;
         }
     }
     if outputs.len() != ran.outputs.len() {
@@ -61,24 +62,4 @@ pub(super) fn check(outputs: &[Tensor], data: &RunData<'_>, ran: &Outcome, round
         );
     }
     Ok(())
-}
-
-/// A few roundings apart, relative to the largest value.
-fn near(want: &Tensor, got: &Tensor, rounding: DType) -> Result<()> {
-    if want.ty() != got.ty() {
-        rlx_ir::bail!(InvalidArgument, "it is {}, expected {}", got.ty(), want.ty());
-    }
-    let (want, got) = (want.to_f64()?, got.to_f64()?);
-    let scale = want.iter().filter(|v| v.is_finite()).fold(1.0f64, |m, v| m.max(v.abs()));
-    let allowed = rounding.unit_roundoff().max(64.0 * DType::F32.unit_roundoff()) * scale;
-    let same = |w: f64, g: f64| (w.is_nan() && g.is_nan()) || w == g || (w - g).abs() <= allowed;
-    match want.iter().zip(&got).position(|(&w, &g)| !same(w, g)) {
-        None => Ok(()),
-        Some(i) => rlx_ir::bail!(
-            InvalidArgument,
-            "element {i} is {:?}, expected {:?} within {allowed:e}",
-            got[i],
-            want[i]
-        ),
-    }
 }
