@@ -82,7 +82,7 @@ pub fn kernel(region: &FusedRegion, name: &str) -> Result<Kernel> {
         sources: vec![&IDS, &MATH, &CONVERT, &INTEGER],
         args: RegionArgs::LAYOUT,
         buffers,
-        scratch: None,
+        scratch: Vec::new(),
     })
 }
 

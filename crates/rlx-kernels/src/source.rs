@@ -133,6 +133,6 @@ fn parameters(kernel: &Kernel) -> impl Iterator<Item = (String, &str)> {
 /// What the entry point passes on, without where the thread stands.
 fn passed(kernel: &Kernel) -> String {
     let names = kernel.buffers.iter().map(|b| b.name.as_str());
-    let scratch = kernel.scratch.map(|_| "scratch");
+    let scratch = kernel.scratch.iter().map(|s| s.name);
     std::iter::once("args").chain(names).chain(scratch).collect::<Vec<_>>().join(", ")
 }

@@ -46,15 +46,23 @@ sim_switch:
 struct Pool {
   Fiber fibers[MAX_THREADS];
   uint8_t* stacks;
+  SimdMatrices* matrices;
   Pool* next;
 
   static constexpr uint64_t EACH = STACK_BYTES + PAGE;
 
-  Pool() : next(nullptr) {
-    void* memory = mmap(nullptr, EACH * MAX_THREADS, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  static constexpr uint64_t MATRICES = sizeof(SimdMatrices) * (MAX_THREADS / SIMD_WIDTH);
+
+  // Zeros, of which the system gives only the pages that are touched.
+  static void* pages(uint64_t bytes) {
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) abort();
-    stacks = static_cast<uint8_t*>(memory);
+    return memory;
+  }
+
+  Pool() : next(nullptr) {
+    stacks = static_cast<uint8_t*>(pages(EACH * MAX_THREADS));
+    matrices = static_cast<SimdMatrices*>(pages(MATRICES));
     for (uint32_t i = 0; i < MAX_THREADS; i++) {
       // Below each stack a page that faults.
       mprotect(stacks + i * EACH, PAGE, PROT_NONE);
@@ -62,7 +70,11 @@ struct Pool {
     }
   }
 
-  ~Pool() { munmap(stacks, EACH * MAX_THREADS); }
+  ~Pool() {
+    for (uint32_t i = 0; i < MAX_THREADS / SIMD_WIDTH; i++) free(matrices[i].calls);
+    munmap(matrices, MATRICES);
+    munmap(stacks, EACH * MAX_THREADS);
+  }
 };
 
 struct Pools {
@@ -105,7 +117,7 @@ void to_scheduler() { sim_switch(&running.current->sp, running.scheduler_sp); }
   uint32_t t = running.thread;
   Ids ids = {running.group_xyz[0], running.group_xyz[1], running.group_xyz[2], d.groups[0],          t,
              d.threads,            t % SIMD_WIDTH,       t / SIMD_WIDTH,       d.threads / SIMD_WIDTH};
-  d.entry(buffers, running.scratch, ids);
+  d.entry(buffers, running.arrays, ids);
   running.current->state = State::DONE;
   to_scheduler();
   abort();
@@ -119,6 +131,7 @@ void prepare(Fiber& f) {
   f.sp = top - 8;
   memset(top - 8, 0, 6 * sizeof(uint64_t));
   f.state = State::READY;
+  f.matrices = f.matrix_calls = 0;
 }
 
 struct Random {
@@ -130,10 +143,11 @@ struct Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     return z ^ (z >> 31);
   }
-  void shuffle(uint32_t* list, uint32_t n) {
+  template <typename T>
+  void shuffle(T* list, uint32_t n) {
     for (uint32_t i = n; i > 1; i--) {
       uint32_t j = uint32_t(next() % i);
-      uint32_t kept = list[i - 1];
+      T kept = list[i - 1];
       list[i - 1] = list[j];
       list[j] = kept;
     }
@@ -214,6 +228,13 @@ struct Scheduler {
     for (uint32_t i = 0; i < count; i++) fibers[first + i].state = State::READY;
   }
 
+  bool matrices_met() {
+    for (uint32_t simd = 0; simd < threads / SIMD_WIDTH; simd++) {
+      if (!sim_matrices_met(simd, fibers + simd * SIMD_WIDTH)) return false;
+    }
+    return true;
+  }
+
   void release_group() {
     Fiber& first = fibers[0];
     for (uint32_t i = 1; i < threads; i++) {
@@ -222,6 +243,7 @@ struct Scheduler {
              first.line, i, fibers[i].line);
       }
     }
+    if (!matrices_met()) return;
     if (first.flags & ORDERS_THREADGROUP) running.threadgroup_epoch++;
     if (first.flags & ORDERS_DEVICE) running.device_epoch++;
     running.counts.barriers++;
@@ -237,6 +259,7 @@ struct Scheduler {
              lanes[0].line, i, lanes[i].line);
       }
     }
+    if (!sim_matrices_met(simd, lanes)) return;
     if (lanes[0].state == State::AT_SIMD_BARRIER) {
       if (lanes[0].flags & ORDERS_THREADGROUP) running.simd_threadgroup_epoch[simd]++;
       if (lanes[0].flags & ORDERS_DEVICE) running.simd_device_epoch[simd]++;
@@ -292,7 +315,7 @@ struct Scheduler {
       }
       if (running.fault != NONE) return false;
     }
-    return true;
+    return matrices_met();
   }
 };
 
@@ -339,9 +362,18 @@ extern "C" uint32_t sim_run(const Dispatch* dispatch, Counts* counts) {
   running_now = &now;
   Pool* pool = pools.take();
   running.dispatch = dispatch;
-  uint32_t scratch_bytes = dispatch->scratch_bytes;
+  running.matrices = pool->matrices;
+  uint64_t scratch_bytes = 0;
+  for (uint32_t i = 0; i < dispatch->array_count; i++) {
+    // So far from the last one that nothing strays from one into another.
+    if (i > 0) scratch_bytes = (scratch_bytes / PAGE + 2) * PAGE;
+    running.array_offsets[i] = scratch_bytes;
+    scratch_bytes += dispatch->array_bytes[i];
+  }
+  running.scratch_bytes = scratch_bytes;
   auto scratch = static_cast<uint8_t*>(aligned_alloc(PAGE, (scratch_bytes / PAGE + 3) * PAGE));
   running.scratch = scratch + PAGE;
+  for (uint32_t i = 0; i < dispatch->array_count; i++) running.arrays[i] = running.scratch + running.array_offsets[i];
   uint64_t cells = (scratch_bytes + 1) / 2 + 1;
   if (dispatch->hooked) {
     running.scratch_shadow = {static_cast<Cell*>(calloc(cells, sizeof(Cell))),
@@ -352,6 +384,8 @@ extern "C" uint32_t sim_run(const Dispatch* dispatch, Counts* counts) {
   for (uint32_t i = 0; i < total; i++) order[i] = i;
   Random random = {dispatch->seed};
   if (dispatch->seed != 0) random.shuffle(order, total);
+  for (uint32_t i = 0; i < 64; i++) running.matrix_owners[i] = uint8_t(i % SIMD_WIDTH);
+  Random{~dispatch->seed}.shuffle(running.matrix_owners, 64);
 
   // Denormals are zero, as on the GPU.
   uint32_t mode = _mm_getcsr();
@@ -365,6 +399,7 @@ extern "C" uint32_t sim_run(const Dispatch* dispatch, Counts* counts) {
     running.threadgroup_epoch = running.device_epoch = 0;
     memset(running.simd_threadgroup_epoch, 0, sizeof running.simd_threadgroup_epoch);
     memset(running.simd_device_epoch, 0, sizeof running.simd_device_epoch);
+    for (uint32_t simd = 0; simd < dispatch->threads / SIMD_WIDTH; simd++) pool->matrices[simd].count = 0;
     // Nothing is left of the last threadgroup but bytes that make NaN.
     memset(running.scratch, 0xff, scratch_bytes);
     if (dispatch->hooked) memset(running.scratch_shadow.written, 0, scratch_bytes);

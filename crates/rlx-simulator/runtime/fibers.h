@@ -1,5 +1,6 @@
 // The threads of one threadgroup as fibers, and the dispatch that is running on this thread of the host.
 #pragma once
+#include "matrix.h"
 #include "sim.h"
 
 enum class State : uint8_t { READY, AT_BARRIER, AT_SIMD_BARRIER, AT_SIMD, DONE };
@@ -13,6 +14,8 @@ struct Fiber {
   uint32_t op;
   uint32_t operand;
   uint32_t value;
+  // Matrices that are alive, and calls on them since the lanes of the simdgroup last met.
+  uint32_t matrices, matrix_calls;
 };
 
 struct Running {
@@ -27,7 +30,15 @@ struct Running {
   uint32_t fault;
   uint32_t last_binding;
   uint8_t* scratch;
+  uint64_t scratch_bytes;
+  // The arrays of threadgroup memory, and where they begin in it. Between two of them lies memory of nobody.
+  void* arrays[MAX_ARRAYS];
+  uint64_t array_offsets[MAX_ARRAYS];
   Buffer scratch_shadow;
+  // For each simdgroup.
+  SimdMatrices* matrices;
+  // The lane that owns each element of a matrix.
+  uint8_t matrix_owners[64];
   void* scheduler_sp;
   Counts counts;
 };

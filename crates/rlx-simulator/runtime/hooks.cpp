@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "fibers.h"
+#include "hooks.h"
 
 namespace {
 
@@ -154,14 +155,17 @@ void check(const void* pointer, uint64_t bytes, bool write, bool aligned) {
   }
   auto scratch = reinterpret_cast<uint64_t>(running.scratch);
   const Dispatch& d = *running.dispatch;
-  if (address + PAGE >= scratch && address < scratch + d.scratch_bytes + PAGE) {
-    uint64_t at = address - scratch;
-    if (address < scratch || at + bytes > d.scratch_bytes) {
-      fail(OUT_OF_RANGE, "threadgroup %u, thread %u %s bytes from %ld on of threadgroup memory, which has %u",
-           running.group, running.thread, write ? "writes" : "reads", int64_t(at), d.scratch_bytes);
+  if (address + PAGE >= scratch && address < scratch + running.scratch_bytes + PAGE) {
+    // The last array that begins before the access, or the first.
+    uint32_t array = 0;
+    while (array + 1 < d.array_count && address >= scratch + running.array_offsets[array + 1]) array++;
+    uint64_t begin = running.array_offsets[array], at = address - scratch - begin;
+    if (address < scratch + begin || at + bytes > d.array_bytes[array]) {
+      fail(OUT_OF_RANGE, "threadgroup %u, thread %u %s bytes from %ld on of threadgroup memory %u, which has %u",
+           running.group, running.thread, write ? "writes" : "reads", int64_t(at), array, d.array_bytes[array]);
       return;
     }
-    check_bytes(running.scratch_shadow, at, bytes, write, true, {"threadgroup memory", 0, at});
+    check_bytes(running.scratch_shadow, begin + at, bytes, write, true, {"threadgroup memory", array, at});
     return;
   }
   for (uint32_t n = 0; n < d.binding_count; n++) {
@@ -200,6 +204,8 @@ void hook(const void* pointer, uint64_t bytes, bool write, bool aligned) {
 }
 
 }  // namespace
+
+void sim_hook(const void* pointer, uint64_t bytes, bool write) { hook(pointer, bytes, write, true); }
 
 extern "C" {
 #define HOOKS(n)                                                                    \

@@ -4,6 +4,8 @@
 
 constexpr uint32_t SIMD_WIDTH = 32;
 constexpr uint32_t MAX_THREADS = 1024;
+// Arrays of threadgroup memory.
+constexpr uint32_t MAX_ARRAYS = 8;
 // Before and behind each buffer lie as many bytes that belong to nobody else.
 constexpr uint64_t PAGE = 4096;
 
@@ -44,7 +46,7 @@ struct Ids {
   uint32_t group, group_y, group_z, groups, thread_index, threads, lane, simd, simds;
 };
 
-using Entry = void (*)(void* const* buffers, void* memory, const Ids& ids);
+using Entry = void (*)(void* const* buffers, void* const* memory, const Ids& ids);
 
 struct Dispatch {
   Entry entry;
@@ -56,7 +58,8 @@ struct Dispatch {
   uint32_t binding_count;
   uint32_t groups[3];
   uint32_t threads;
-  uint32_t scratch_bytes;
+  uint32_t array_count;
+  uint32_t array_bytes[MAX_ARRAYS];
   uint32_t serial;
   uint32_t hooked;
 };
@@ -74,6 +77,7 @@ enum Fault : uint32_t {
   BARRIER_NOT_REACHED,
   SIMD_NOT_REACHED,
   FOREIGN_MEMORY,
+  NOT_UNIFORM,
 };
 
 struct Counts {

@@ -19,12 +19,19 @@ pub enum Mode {
     Hooked,
 }
 
-const RUNTIME: [(&str, &str); 4] = [
+/// The files of the runtime.
+const RUNTIME: [(&str, &str); 7] = [
     ("sim.h", include_str!("../runtime/sim.h")),
     ("fibers.h", include_str!("../runtime/fibers.h")),
+    ("hooks.h", include_str!("../runtime/hooks.h")),
+    ("matrix.h", include_str!("../runtime/matrix.h")),
     ("fibers.cpp", include_str!("../runtime/fibers.cpp")),
     ("hooks.cpp", include_str!("../runtime/hooks.cpp")),
+    ("matrix.cpp", include_str!("../runtime/matrix.cpp")),
 ];
+
+/// What is compiled of it.
+const RUNTIME_STEMS: [&str; 3] = ["fibers", "hooks", "matrix"];
 
 /// How syntax is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -161,7 +168,7 @@ impl Compiler {
             for (name, text) in RUNTIME {
                 fs::write(fresh.join(name), text).map_err(|e| io(&fresh, &e))?;
             }
-            for stem in ["fibers", "hooks"] {
+            for stem in RUNTIME_STEMS {
                 let mut compile = Command::new(&self.clang);
                 compile.args([
                     "-std=c++17",
@@ -169,6 +176,8 @@ impl Compiler {
                     "-fPIC",
                     "-ftls-model=initial-exec",
                     "-fno-exceptions",
+                    "-mavx",
+                    "-mf16c",
                     "-c",
                 ]);
                 compile.arg(fresh.join(format!("{stem}.cpp"))).arg("-o").arg(fresh.join(format!("{stem}.o")));
@@ -179,7 +188,7 @@ impl Compiler {
                 rlx_ir::bail!(Io, "{}: cannot be made", folder.display());
             }
         }
-        Ok(["fibers.o", "hooks.o"].map(|name| folder.join(name)).to_vec())
+        Ok(RUNTIME_STEMS.map(|stem| folder.join(format!("{stem}.o"))).to_vec())
     }
 
     fn write_source(&self, text: &str) -> Result<PathBuf> {

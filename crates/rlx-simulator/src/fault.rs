@@ -25,6 +25,8 @@ pub enum FaultKind {
     SimdNotReached,
     /// An access to memory that is not the kernel's at all.
     ForeignMemory,
+    /// A function of a simdgroup's matrices to which its lanes pass different arguments.
+    NotUniform,
     /// A dispatch that does not fit the kernel: bindings, arguments, geometry.
     Launch,
 }
@@ -52,7 +54,8 @@ impl Fault {
             7 => FaultKind::UnorderedDispatches,
             8 => FaultKind::BarrierNotReached,
             9 => FaultKind::SimdNotReached,
-            _ => FaultKind::ForeignMemory,
+            10 => FaultKind::ForeignMemory,
+            _ => FaultKind::NotUniform,
         };
         Some(Self { kind, message: format!("{kernel}: {message}") })
     }

@@ -61,10 +61,14 @@ struct Dispatch {
     binding_count: u32,
     groups: [u32; 3],
     threads: u32,
-    scratch_bytes: u32,
+    array_count: u32,
+    array_bytes: [u32; MAX_ARRAYS],
     serial: u32,
     hooked: u32,
 }
+
+/// The most arrays of threadgroup memory.
+pub(crate) const MAX_ARRAYS: usize = 8;
 
 /// A dispatch whose parts have been checked.
 #[derive(Debug)]
@@ -75,7 +79,7 @@ pub(crate) struct Run<'a> {
     pub(crate) seed: u64,
     pub(crate) groups: [u32; 3],
     pub(crate) threads: u32,
-    pub(crate) scratch_bytes: u32,
+    pub(crate) array_bytes: &'a [u32],
     pub(crate) serial: u32,
     pub(crate) hooked: bool,
 }
@@ -145,6 +149,8 @@ impl SharedObject {
     pub(crate) fn run(&self, run: &mut Run<'_>) -> Option<(u32, String, Counts)> {
         let function = self.symbol("sim_run")?;
         let mut message = [0u8; 512];
+        let mut array_bytes = [0; MAX_ARRAYS];
+        array_bytes.get_mut(..run.array_bytes.len())?.copy_from_slice(run.array_bytes);
         let dispatch = Dispatch {
             entry: run.entry,
             bindings: run.bindings.as_ptr(),
@@ -155,7 +161,8 @@ impl SharedObject {
             binding_count: u32::try_from(run.bindings.len()).ok()?,
             groups: run.groups,
             threads: run.threads,
-            scratch_bytes: run.scratch_bytes,
+            array_count: u32::try_from(run.array_bytes.len()).ok()?,
+            array_bytes,
             serial: run.serial,
             hooked: run.hooked.into(),
         };

@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use rlx_kernels::geometry::{Geometry, SIMD_WIDTH};
+use rlx_kernels::manifest::Scratch;
 use rlx_kernels::{Access, Kernel};
 
 use crate::compiler::{Library, Mode};
 use crate::error::{Error, Result};
 use crate::fault::Fault;
-use crate::ffi::{self, Cell, Counts, Memory, Run};
+use crate::ffi::{self, Cell, Counts, MAX_ARRAYS, Memory, Run};
 
 /// A buffer of a [`Simulator`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -240,6 +241,7 @@ impl Simulator {
                 ordered: b.ordered,
             })
             .collect();
+        let array_bytes: Vec<u32> = launch.kernel.scratch.iter().map(Scratch::bytes).collect();
         let mut run = Run {
             entry,
             bindings: &bindings,
@@ -247,7 +249,7 @@ impl Simulator {
             seed: launch.seed,
             groups: launch.geometry.groups,
             threads: launch.geometry.threads,
-            scratch_bytes: launch.kernel.scratch.map_or(0, |s| s.bytes()),
+            array_bytes: &array_bytes,
             serial: self.serial,
             hooked: library.mode == Mode::Hooked,
         };
@@ -269,6 +271,9 @@ impl Simulator {
         let groups = geometry.groups.iter().try_fold(1u32, |n, g| n.checked_mul(*g));
         if groups.is_none_or(|n| n == 0) {
             return Err(format!("{:?} threadgroups", geometry.groups));
+        }
+        if kernel.scratch.len() > MAX_ARRAYS {
+            return Err(format!("{} arrays of threadgroup memory", kernel.scratch.len()));
         }
         if launch.args.len() != kernel.args.bytes {
             return Err(format!("{} bytes of arguments, expected {}", launch.args.len(), kernel.args.bytes));

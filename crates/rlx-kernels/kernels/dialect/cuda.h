@@ -81,3 +81,52 @@ inline V simd_min(V v) {
   return v;
 }
 inline uint simd_ballot_mask(bool value) { return __ballot_sync(ALL_LANES, value); }
+
+// Matrices of 8 x 8 elements that a simdgroup holds together: lane l has the elements 2 l and 2 l + 1 in row-major order, as
+// floats, which hold each half.
+template <typename T>
+struct simd_matrix {
+  float held[2];
+};
+
+inline uint matrix_row() { return threadIdx.x % 32 / 4; }
+inline uint matrix_column() { return threadIdx.x % 4 * 2; }
+
+template <typename T>
+inline void matrix_fill(simd_matrix<T>& m, T value) {
+  m.held[0] = float(value);
+  m.held[1] = float(value);
+}
+template <typename T>
+inline void matrix_load(simd_matrix<T>& m, const T* from, ulong row_stride) {
+  const T* at = from + matrix_row() * row_stride + matrix_column();
+  m.held[0] = float(at[0]);
+  m.held[1] = float(at[1]);
+}
+template <typename T>
+inline void matrix_load_transposed(simd_matrix<T>& m, const T* from, ulong row_stride) {
+  const T* at = from + matrix_column() * row_stride + matrix_row();
+  m.held[0] = float(at[0]);
+  m.held[1] = float(at[row_stride]);
+}
+template <typename T>
+inline void matrix_store(simd_matrix<T>& m, T* to, ulong row_stride) {
+  T* at = to + matrix_row() * row_stride + matrix_column();
+  at[0] = T(m.held[0]);
+  at[1] = T(m.held[1]);
+}
+template <typename T>
+inline void matrix_multiply_accumulate(simd_matrix<float>& d, simd_matrix<T>& a, simd_matrix<T>& b, simd_matrix<float>& c) {
+  ushort row = ushort(matrix_row() * 4);
+  ushort column = ushort(matrix_column() / 2);
+  float first = c.held[0];
+  float second = c.held[1];
+#pragma unroll
+  for (ushort k = 0; k < 8; k++) {
+    float left = simd_shuffle(a.held[k % 2], ushort(row + k / 2));
+    first += left * simd_shuffle(b.held[0], ushort(k * 4 + column));
+    second += left * simd_shuffle(b.held[1], ushort(k * 4 + column));
+  }
+  d.held[0] = first;
+  d.held[1] = second;
+}

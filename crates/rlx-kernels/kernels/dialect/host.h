@@ -100,6 +100,52 @@ inline float simd_broadcast(float v, ushort lane, HERE) {
 }
 inline uint simd_ballot_mask(bool value, HERE) { return sim_simd(SIM_BALLOT, value ? 1u : 0u, 0, line); }
 
+// Matrices of 8 x 8 elements that a simdgroup holds together. The simulator keeps the elements, and gives to each of them a
+// lane that owns it, in an order that changes from dispatch to dispatch; a thread knows only the matrix's number.
+extern "C" uint sim_matrix_new();
+extern "C" void sim_matrix_drop();
+extern "C" void sim_matrix_fill(uint matrix, float value, uint line);
+extern "C" void sim_matrix_multiply_accumulate(uint d, uint a, uint b, uint c, uint line);
+
+template <typename T>
+struct simd_matrix {
+  uint number;
+  simd_matrix() : number(sim_matrix_new()) {}
+  ~simd_matrix() { sim_matrix_drop(); }
+  // Elements move through memory and products only.
+  simd_matrix(const simd_matrix&) = delete;
+  simd_matrix& operator=(const simd_matrix&) = delete;
+};
+
+inline void matrix_fill(thread simd_matrix<float>& m, float value, HERE) { sim_matrix_fill(m.number, value, line); }
+inline void matrix_fill(thread simd_matrix<half>& m, half value, HERE) { sim_matrix_fill(m.number, float(value), line); }
+
+#define MATRIX_MEMORY(space, T, name)                                                                           \
+  extern "C" void sim_matrix_load_##name(uint matrix, space const T* from, ulong row_stride, bool turn, uint line); \
+  extern "C" void sim_matrix_store_##name(uint matrix, space T* to, ulong row_stride, uint line);                  \
+  inline void matrix_load(thread simd_matrix<T>& m, space const T* from, ulong row_stride, HERE) {              \
+    sim_matrix_load_##name(m.number, from, row_stride, false, line);                                            \
+  }                                                                                                             \
+  inline void matrix_load_transposed(thread simd_matrix<T>& m, space const T* from, ulong row_stride, HERE) {   \
+    sim_matrix_load_##name(m.number, from, row_stride, true, line);                                             \
+  }                                                                                                             \
+  inline void matrix_store(thread simd_matrix<T>& m, space T* to, ulong row_stride, HERE) {                     \
+    sim_matrix_store_##name(m.number, to, row_stride, line);                                                    \
+  }
+
+MATRIX_MEMORY(device, float, f32)
+MATRIX_MEMORY(device, half, f16)
+#if defined(__OPENCL_CPP_VERSION__) || defined(STRICT_SPACES)
+MATRIX_MEMORY(threadgroup, float, threadgroup_f32)
+MATRIX_MEMORY(threadgroup, half, threadgroup_f16)
+#endif
+
+template <typename T>
+inline void matrix_multiply_accumulate(thread simd_matrix<float>& d, thread simd_matrix<T>& a, thread simd_matrix<T>& b,
+                                       thread simd_matrix<float>& c, HERE) {
+  sim_matrix_multiply_accumulate(d.number, a.number, b.number, c.number, line);
+}
+
 extern "C" {
 float expf(float);
 float logf(float);

@@ -3,7 +3,8 @@
 use crate::manifest::{Kernel, cpp_type};
 use crate::source::{parameters, passed};
 
-/// `void name(void* const* buffers, void* scratch, const Ids& ids)`: buffer 0 holds the arguments.
+/// `void name(void* const* buffers, void* const* memory, const Ids& ids)`: buffer 0 holds the arguments, `memory` the arrays
+/// of threadgroup memory.
 ///
 /// The function itself is not instrumented, since it reads the simulator's own memory.
 pub(super) fn entry(kernel: &Kernel) -> String {
@@ -11,12 +12,12 @@ pub(super) fn entry(kernel: &Kernel) -> String {
     for (i, (ty, name)) in parameters(kernel).enumerate() {
         body.push_str(&format!("  auto {name} = ({ty})buffers[{}];\n", i + 1));
     }
-    if let Some(scratch) = kernel.scratch {
+    for (i, scratch) in kernel.scratch.iter().enumerate() {
         let cpp = cpp_type(scratch.dtype).unwrap_or("void");
-        body.push_str(&format!("  auto scratch = (threadgroup {cpp}*)memory;\n"));
+        body.push_str(&format!("  auto {} = (threadgroup {cpp}*)memory[{i}];\n", scratch.name));
     }
     format!(
-        "extern \"C\" __attribute__((no_sanitize(\"thread\"))) void {}(void* const* buffers, void* memory, const Ids& ids) \
+        "extern \"C\" __attribute__((no_sanitize(\"thread\"))) void {}(void* const* buffers, void* const* memory, const Ids& ids) \
          {{\n{body}  {}({}, ids);\n}}\n",
         kernel.name,
         kernel.function,
@@ -28,8 +29,8 @@ pub(super) fn entry(kernel: &Kernel) -> String {
 pub(super) fn typed_entry(kernel: &Kernel) -> String {
     let mut list = vec![format!("device const {}* args", kernel.args.name)];
     list.extend(parameters(kernel).map(|(ty, name)| format!("{ty} {name}")));
-    if let Some(scratch) = kernel.scratch {
-        list.push(format!("threadgroup {}* scratch", cpp_type(scratch.dtype).unwrap_or("void")));
+    for scratch in &kernel.scratch {
+        list.push(format!("threadgroup {}* {}", cpp_type(scratch.dtype).unwrap_or("void"), scratch.name));
     }
     format!(
         "void {}({}, Ids ids) {{\n  {}({}, ids);\n}}\n",

@@ -3,15 +3,15 @@
 use crate::manifest::{Kernel, cpp_type};
 use crate::source::{parameters, passed};
 
-/// A `kernel` function: arguments at buffer 0, buffers behind it, threadgroup memory at index 0.
+/// A `kernel` function: arguments at buffer 0, buffers behind it, threadgroup memory from index 0 on.
 pub(super) fn entry(kernel: &Kernel) -> String {
     let mut list = vec![format!("device const {}* args [[buffer(0)]]", kernel.args.name)];
     for (i, (ty, name)) in parameters(kernel).enumerate() {
         list.push(format!("{ty} {name} [[buffer({})]]", i + 1));
     }
-    if let Some(scratch) = kernel.scratch {
+    for (i, scratch) in kernel.scratch.iter().enumerate() {
         let cpp = cpp_type(scratch.dtype).unwrap_or("void");
-        list.push(format!("threadgroup {cpp}* scratch [[threadgroup(0)]]"));
+        list.push(format!("threadgroup {cpp}* {} [[threadgroup({i})]]", scratch.name));
     }
     for (ty, name, attribute) in POSITIONS {
         list.push(format!("{ty} {name} [[{attribute}]]"));

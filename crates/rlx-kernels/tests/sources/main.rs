@@ -48,7 +48,10 @@ fn the_metal_text_has_an_entry_point_with_every_buffer() {
         for (i, buffer) in kernel.buffers.iter().enumerate() {
             assert!(entry.contains(&format!("* {} [[buffer({})]]", buffer.name, i + 1)), "{entry}");
         }
-        assert_eq!(entry.contains("[[threadgroup(0)]]"), kernel.scratch.is_some(), "{entry}");
+        for (i, scratch) in kernel.scratch.iter().enumerate() {
+            assert!(entry.contains(&format!("* {} [[threadgroup({i})]]", scratch.name)), "{entry}");
+        }
+        assert_eq!(entry.matches("[[threadgroup(").count(), kernel.scratch.len(), "{entry}");
     }
     // One of each struct and function, whatever uses it.
     assert_eq!(text.matches("struct RmsNormArgs {").count(), 1);

@@ -1,4 +1,4 @@
-//! Kernels for tests: `out[..]` from `x[..]`, both f32, with 32 floats of threadgroup memory.
+//! Kernels for tests: `out[..]` from `x[..]`, both f32, with 32 floats of threadgroup memory where nothing else is said.
 #![allow(dead_code)]
 
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rlx_ir::DType;
 use rlx_kernels::args::{Args, CastArgs};
 use rlx_kernels::geometry::Geometry;
-use rlx_kernels::manifest::{Access, Buffer, Kernel, Scratch};
+use rlx_kernels::manifest::{Access, Buffer, Kernel, Scratch, cpp_type};
 use rlx_kernels::source::{Target, library};
 use rlx_simulator::{BufferId, Compiler, Counts, Fault, Launch, Library, Mode, Simulator, Slice};
 
@@ -28,11 +28,18 @@ pub fn compiler() -> Option<Compiler> {
 
 /// A kernel with this body.
 pub fn kernel(name: &str, body: &str) -> Kernel {
+    kernel_with(name, body, vec![Scratch { name: "scratch", dtype: DType::F32, elems: 32 }])
+}
+
+/// A kernel with this body and these arrays of threadgroup memory.
+pub fn kernel_with(name: &str, body: &str, scratch: Vec<Scratch>) -> Kernel {
     let buffer =
         |name: &str, access| Buffer { name: name.into(), dtype: DType::F32, access, optional: false };
+    let parameters: String =
+        scratch.iter().map(|s| format!("threadgroup {}* {}, ", cpp_type(s.dtype).unwrap(), s.name)).collect();
     let text = format!(
-        "inline void {name}_body(device const CastArgs* args, device const float* x, device float* out, threadgroup \
-         float* scratch, Ids ids) {{\n  uint index = ids.group * ids.threads + ids.thread_index;\n  (void)index;\n{body}\n}}\n"
+        "inline void {name}_body(device const CastArgs* args, device const float* x, device float* out, {parameters}Ids \
+         ids) {{\n  uint index = ids.group * ids.threads + ids.thread_index;\n  (void)index;\n{body}\n}}\n"
     );
     Kernel {
         name: name.into(),
@@ -41,7 +48,7 @@ pub fn kernel(name: &str, body: &str) -> Kernel {
         text: Some(text),
         args: CastArgs::LAYOUT,
         buffers: vec![buffer("x", Access::Read), buffer("out", Access::Write)],
-        scratch: Some(Scratch { dtype: DType::F32, elems: 32 }),
+        scratch,
     }
 }
 
