@@ -2,12 +2,18 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod activation;
-mod elementwise;
-mod embedding;
-mod harness;
-mod norm;
-mod pooling;
-mod position;
-mod reduce;
-mod shape;
+#[path = "../cases/mod.rs"]
+mod cases;
+mod simulator;
+
+use cases::harness;
+use simulator::{Simulated as Device, runner};
+
+#[test]
+fn every_case_has_a_name_of_its_own() {
+    let mut names: Vec<&str> = cases::FAMILIES.iter().flat_map(|f| f.1).map(|c| c.0).collect();
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all);
+}

@@ -9,11 +9,19 @@ use rlx_ir::ops::elementwise::unary::{Unary, UnaryKind};
 use rlx_ir::ops::fused::fused_region::FusedRegion;
 use rlx_ir::{Builder, DType, Tensor, TensorType, Value};
 use rlx_kernels::args::Args;
-use rlx_kernels::source::{Target, library};
 use rlx_kernels::{Kernel, region};
-use rlx_simulator::Mode;
 
-use crate::harness::{FLOATS, Placement, check, check_kernel, compiler, random, reference};
+use crate::harness::{FLOATS, Placement, cases, check, check_kernel, compile, random, reference};
+
+cases! {
+    casts_between_all_types_at_their_ends,
+    functions_of_one_element,
+    functions_of_values_that_are_not_finite,
+    functions_and_comparisons_of_two_elements,
+    integers_wrap_at_their_ends,
+    chains_with_broadcast_operands_and_several_results,
+    what_no_kernel_takes_is_refused,
+}
 
 const TYPES: [DType; 9] = [
     DType::F32,
@@ -37,7 +45,6 @@ fn edges(dtype: DType) -> Tensor {
     Tensor::from_f64(TensorType::new(dtype, [values.len()]), &values).unwrap()
 }
 
-#[test]
 fn casts_between_all_types_at_their_ends() {
     for from in TYPES {
         for to in TYPES {
@@ -70,8 +77,7 @@ fn check_regions(cases: &[(FusedRegion, Vec<Tensor>)], placement: Placement) {
         .enumerate()
         .map(|(i, (r, _))| region::kernel(r, &format!("region{i}")).unwrap())
         .collect();
-    let Some(compiler) = compiler() else { return };
-    let library = compiler.library(&library(Target::Host, &kernels), Mode::Hooked).unwrap();
+    let Some(library) = compile(&kernels) else { return };
     for (kernel, (region, operands)) in kernels.iter().zip(cases) {
         let expected = reference(Arc::new(region.clone()), operands);
         let shape = expected[0].tensor.shape().to_vec();
@@ -83,7 +89,6 @@ fn check_regions(cases: &[(FusedRegion, Vec<Tensor>)], placement: Placement) {
     }
 }
 
-#[test]
 fn functions_of_one_element() {
     let mut rng = SplitMix64::new(1);
     let mut cases = Vec::new();
@@ -108,7 +113,6 @@ fn fits(op: &dyn rlx_ir::Op, x: &Tensor, arity: usize) -> bool {
     op.infer(&vec![rlx_ir::Type::new(x.dtype(), x.shape()); arity]).is_ok()
 }
 
-#[test]
 fn functions_of_values_that_are_not_finite() {
     let mut cases = Vec::new();
     for dtype in FLOATS {
@@ -132,7 +136,6 @@ fn functions_of_values_that_are_not_finite() {
     check_regions(&cases, Placement::Dense);
 }
 
-#[test]
 fn functions_and_comparisons_of_two_elements() {
     let mut rng = SplitMix64::new(2);
     let mut cases = Vec::new();
@@ -177,7 +180,6 @@ fn functions_and_comparisons_of_two_elements() {
     check_regions(&cases, Placement::Gaps);
 }
 
-#[test]
 fn integers_wrap_at_their_ends() {
     let mut cases = Vec::new();
     for (dtype, low, high) in [
@@ -218,7 +220,6 @@ fn integers_wrap_at_their_ends() {
     check_regions(&cases, Placement::Dense);
 }
 
-#[test]
 fn chains_with_broadcast_operands_and_several_results() {
     let mut rng = SplitMix64::new(3);
     let mut cases = Vec::new();
@@ -250,7 +251,6 @@ fn chains_with_broadcast_operands_and_several_results() {
     check_regions(&cases, Placement::Gaps);
 }
 
-#[test]
 fn what_no_kernel_takes_is_refused() {
     let x = Tensor::zeros(TensorType::new(DType::F64, [3])).unwrap();
     let region = fused(&[x], |b, v| vec![b.exp(v[0]).unwrap()]);

@@ -2,13 +2,18 @@ use rlx_ir::interp::SplitMix64;
 use rlx_ir::ops::reduce::reduce::{KeepDims, Reduce, ReduceKind};
 use rlx_ir::{DType, Tensor, TensorType};
 
-use crate::harness::{FLOATS, Placement, WIDTHS, check, random};
+use crate::harness::{FLOATS, Placement, WIDTHS, cases, check, random};
+
+cases! {
+    every_kind_over_every_set_of_axes,
+    long_rows_and_columns,
+    nothing_to_reduce_and_values_that_are_not_finite,
+}
 
 fn by(kind: ReduceKind, axes: &[i64]) -> Reduce {
     Reduce { kind, axes: axes.to_vec(), keep_dims: KeepDims::No }
 }
 
-#[test]
 fn every_kind_over_every_set_of_axes() {
     let mut rng = SplitMix64::new(1);
     let sets: [&[i64]; 7] = [&[0], &[1], &[2], &[0, 1], &[0, 2], &[1, 2], &[0, 1, 2]];
@@ -27,7 +32,6 @@ fn every_kind_over_every_set_of_axes() {
     }
 }
 
-#[test]
 fn long_rows_and_columns() {
     let mut rng = SplitMix64::new(2);
     for dtype in FLOATS {
@@ -42,7 +46,6 @@ fn long_rows_and_columns() {
     }
 }
 
-#[test]
 fn nothing_to_reduce_and_values_that_are_not_finite() {
     for &kind in ReduceKind::ALL {
         let empty = Tensor::zeros(TensorType::new(DType::F32, [3, 0])).unwrap();

@@ -6,9 +6,15 @@ use rlx_ir::ops::pooling::pool::{Pool, PoolMode};
 use rlx_ir::{Tensor, TensorType};
 use rlx_kernels::call::pool_l2_normalize;
 
-use crate::harness::{FLOATS, Placement, WIDTHS, check, check_call, random, reference};
+use crate::harness::{FLOATS, Placement, WIDTHS, cases, check, check_call, random, reference};
 
-#[test]
+cases! {
+    l2_normalize_of_every_width,
+    every_mode_over_ragged_sequences,
+    a_token_of_nan_stays_in_its_sequence,
+    pool_and_normalize_in_one_is_what_both_give,
+}
+
 fn l2_normalize_of_every_width() {
     let mut rng = SplitMix64::new(1);
     for dtype in FLOATS {
@@ -28,7 +34,6 @@ fn tokens(rng: &mut SplitMix64, dtype: rlx_ir::DType, width: usize) -> [Tensor; 
     [random(rng, dtype, &[55, width], (-2.0, 2.0)), starts]
 }
 
-#[test]
 fn every_mode_over_ragged_sequences() {
     let mut rng = SplitMix64::new(2);
     for dtype in FLOATS {
@@ -41,7 +46,6 @@ fn every_mode_over_ragged_sequences() {
     }
 }
 
-#[test]
 fn a_token_of_nan_stays_in_its_sequence() {
     for dtype in FLOATS {
         let ty = TensorType::new(dtype, [4, 1]);
@@ -53,7 +57,6 @@ fn a_token_of_nan_stays_in_its_sequence() {
     }
 }
 
-#[test]
 fn pool_and_normalize_in_one_is_what_both_give() {
     let mut rng = SplitMix64::new(3);
     let norm = L2Normalize { eps: 1e-12 };

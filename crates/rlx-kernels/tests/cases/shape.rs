@@ -4,9 +4,13 @@ use rlx_ir::{DType, Tensor};
 use rlx_kernels::call::copy;
 use rlx_kernels::layout::Layout;
 
-use crate::harness::{Placement, check_call, random, reference};
+use crate::harness::{Placement, cases, check_call, random, reference};
 
-#[test]
+cases! {
+    a_copy_of_permuted_axes_is_the_transpose,
+    a_broadcast_axis_is_read_again,
+}
+
 fn a_copy_of_permuted_axes_is_the_transpose() {
     let mut rng = SplitMix64::new(1);
     for dtype in [DType::U8, DType::F16, DType::F32, DType::I64] {
@@ -25,7 +29,6 @@ fn a_copy_of_permuted_axes_is_the_transpose() {
     }
 }
 
-#[test]
 fn a_broadcast_axis_is_read_again() {
     let x = Tensor::f32([3], &[1.0, 2.0, 3.0]).unwrap();
     let wide = Tensor::f32([2, 3], &[1.0, 2.0, 3.0, 1.0, 2.0, 3.0]).unwrap();

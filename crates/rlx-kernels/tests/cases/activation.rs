@@ -3,9 +3,13 @@ use rlx_ir::ops::activation::Activation;
 use rlx_ir::ops::activation::glu::Glu;
 use rlx_ir::{Tensor, TensorType};
 
-use crate::harness::{FLOATS, Placement, check, random};
+use crate::harness::{FLOATS, Placement, cases, check, random};
 
-#[test]
+cases! {
+    glu_by_every_activation,
+    activations_far_from_zero_and_not_finite,
+}
+
 fn glu_by_every_activation() {
     let mut rng = SplitMix64::new(1);
     for dtype in FLOATS {
@@ -19,7 +23,6 @@ fn glu_by_every_activation() {
     }
 }
 
-#[test]
 fn activations_far_from_zero_and_not_finite() {
     for dtype in FLOATS {
         let gates = [-1e4, -60.0, -12.0, -9.5, 0.0, 9.5, 12.0, 60.0, 1e4, f64::INFINITY, f64::NAN];

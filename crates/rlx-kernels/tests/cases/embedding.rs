@@ -2,9 +2,13 @@ use rlx_ir::interp::SplitMix64;
 use rlx_ir::ops::embedding::embedding::Embedding;
 use rlx_ir::{DType, Tensor, TensorType};
 
-use crate::harness::{FLOATS, Placement, check, check_call, random, reference};
+use crate::harness::{FLOATS, Placement, cases, check, check_call, random, reference};
 
-#[test]
+cases! {
+    rows_of_every_type_by_ids_of_every_type,
+    an_id_outside_of_the_table_gives_nan_and_reads_nothing,
+}
+
 fn rows_of_every_type_by_ids_of_every_type() {
     let mut rng = SplitMix64::new(1);
     for table in FLOATS {
@@ -21,7 +25,6 @@ fn rows_of_every_type_by_ids_of_every_type() {
     }
 }
 
-#[test]
 fn an_id_outside_of_the_table_gives_nan_and_reads_nothing() {
     let table = Tensor::f32([2, 2], &[1.0, 2.0, 3.0, 4.0]).unwrap();
     let op = Embedding::default();

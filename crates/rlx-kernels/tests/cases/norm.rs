@@ -6,11 +6,20 @@ use rlx_ir::ops::norm::rms_norm::RmsNorm;
 use rlx_ir::ops::norm::softmax::Softmax;
 use rlx_ir::{DType, Tensor, TensorType};
 
-use crate::harness::{FLOATS, Placement, WIDTHS, check, random};
+use crate::harness::{FLOATS, Placement, WIDTHS, cases, check, random};
+
+cases! {
+    softmax_of_every_width,
+    softmax_along_an_inner_axis,
+    softmax_of_rows_that_are_not_finite,
+    layer_norm_with_and_without_bias,
+    residual_and_layer_norm,
+    rms_norm_with_and_without_offset_and_residual,
+    norms_of_rows_that_are_zero_or_not_finite,
+}
 
 const SPAN: (f64, f64) = (-3.0, 3.0);
 
-#[test]
 fn softmax_of_every_width() {
     let mut rng = SplitMix64::new(1);
     for dtype in FLOATS {
@@ -22,7 +31,6 @@ fn softmax_of_every_width() {
     }
 }
 
-#[test]
 fn softmax_along_an_inner_axis() {
     let mut rng = SplitMix64::new(2);
     for dtype in FLOATS {
@@ -33,7 +41,6 @@ fn softmax_along_an_inner_axis() {
     }
 }
 
-#[test]
 fn softmax_of_rows_that_are_not_finite() {
     let (inf, nan) = (f64::INFINITY, f64::NAN);
     let rows = [[-inf, -inf, -inf], [1.0, -inf, 2.0], [1.0, nan, 2.0], [inf, 0.0, 1.0], [-inf, nan, -inf]];
@@ -53,7 +60,6 @@ fn operands(rng: &mut SplitMix64, dtype: DType, weights: DType, width: usize) ->
     ]
 }
 
-#[test]
 fn layer_norm_with_and_without_bias() {
     let mut rng = SplitMix64::new(3);
     for dtype in FLOATS {
@@ -68,7 +74,6 @@ fn layer_norm_with_and_without_bias() {
     }
 }
 
-#[test]
 fn residual_and_layer_norm() {
     let mut rng = SplitMix64::new(4);
     for dtype in FLOATS {
@@ -84,7 +89,6 @@ fn residual_and_layer_norm() {
     }
 }
 
-#[test]
 fn rms_norm_with_and_without_offset_and_residual() {
     let mut rng = SplitMix64::new(5);
     for dtype in FLOATS {
@@ -99,7 +103,6 @@ fn rms_norm_with_and_without_offset_and_residual() {
     }
 }
 
-#[test]
 fn norms_of_rows_that_are_zero_or_not_finite() {
     for dtype in FLOATS {
         let rows = [[0.0, 0.0], [1.0, f64::NAN], [-2.0, -2.0]];

@@ -2,9 +2,12 @@ use rlx_ir::Tensor;
 use rlx_ir::interp::SplitMix64;
 use rlx_ir::ops::position::rope::{Rope, RopeStyle};
 
-use crate::harness::{FLOATS, Placement, check, random};
+use crate::harness::{FLOATS, Placement, cases, check, random};
 
-#[test]
+cases! {
+    both_styles_with_and_without_elements_that_pass_through,
+}
+
 fn both_styles_with_and_without_elements_that_pass_through() {
     let mut rng = SplitMix64::new(1);
     for dtype in FLOATS {

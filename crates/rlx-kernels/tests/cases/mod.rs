@@ -1,0 +1,27 @@
+//! The cases of every family of kernels: what the simulator runs as tests, and the bench `cuda` runs on a GPU.
+
+pub mod harness;
+
+mod activation;
+mod elementwise;
+mod embedding;
+mod norm;
+mod pooling;
+mod position;
+mod reduce;
+mod shape;
+
+/// A case by name.
+pub type Case = (&'static str, fn());
+
+/// The cases of every family.
+pub const FAMILIES: &[(&str, &[Case])] = &[
+    ("activation", activation::CASES),
+    ("elementwise", elementwise::CASES),
+    ("embedding", embedding::CASES),
+    ("norm", norm::CASES),
+    ("pooling", pooling::CASES),
+    ("position", position::CASES),
+    ("reduce", reduce::CASES),
+    ("shape", shape::CASES),
+];
