@@ -64,11 +64,12 @@ inline V simd_sum(V v) {
   for (ushort mask = 16; mask > 0; mask >>= 1) v = v + simd_shuffle_xor(v, mask);
   return v;
 }
+// A value of NaN is not equal to itself, and gives way to the other.
 template <typename V>
 inline V simd_max(V v) {
   for (ushort mask = 16; mask > 0; mask >>= 1) {
     V other = simd_shuffle_xor(v, mask);
-    v = v > other ? v : other;
+    v = v > other || other != other ? v : other;
   }
   return v;
 }
@@ -76,7 +77,7 @@ template <typename V>
 inline V simd_min(V v) {
   for (ushort mask = 16; mask > 0; mask >>= 1) {
     V other = simd_shuffle_xor(v, mask);
-    v = v < other ? v : other;
+    v = v < other || other != other ? v : other;
   }
   return v;
 }
