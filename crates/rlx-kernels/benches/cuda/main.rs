@@ -1,0 +1,111 @@
+//! Every kernel on an NVIDIA GPU, compiled by NVRTC, against the reference interpreter.
+//!
+//! `cargo bench -p rlx-kernels --features cuda --bench cuda [-- FAMILY...]` runs the cases that the tests run in the
+//! simulator, and prints for each family the worst error as a share of the tolerance. With `--time` it measures
+//! instead. Exit code: 1 where a case fails, 2 for a family that there is not, 4 without driver, NVRTC or GPU.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "../../tests/cases/mod.rs"]
+mod cases;
+mod device;
+mod ffi;
+mod tally;
+mod time;
+
+use std::process::ExitCode;
+use std::sync::PoisonError;
+
+use cases::{FAMILIES, harness};
+use device::{Gpu, Gpu as Device, runner};
+
+/// Failures of a family that are printed.
+const SHOWN: usize = 10;
+
+fn main() -> ExitCode {
+    let mut families: Vec<String> = Vec::new();
+    let mut timed = false;
+    for argument in std::env::args().skip(1) {
+        match argument.as_str() {
+            // Cargo says so to every bench.
+            "--bench" => {}
+            "--time" => timed = true,
+            name if FAMILIES.iter().any(|f| f.0 == name) => families.push(argument),
+            other => {
+                let all: Vec<&str> = FAMILIES.iter().map(|f| f.0).collect();
+                eprintln!("cuda: {other}: expected --time, or families among {}", all.join(", "));
+                return ExitCode::from(2);
+            }
+        }
+    }
+    let gpu = match device::open() {
+        Ok(gpu) => gpu,
+        Err(e) => {
+            eprintln!("cuda: {e}");
+            return ExitCode::from(4);
+        }
+    };
+    match gpu.describe() {
+        Ok(line) => println!("{line}"),
+        Err(e) => {
+            eprintln!("cuda: {e}");
+            return ExitCode::from(4);
+        }
+    }
+    if timed {
+        return match time::run(gpu) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(e) => {
+                eprintln!("cuda: {e}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let failed = check(gpu, &families);
+    if failed > 0 {
+        eprintln!("cuda: {failed} checks failed");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+/// Runs the cases of `families`, all where it is empty; the number of failures.
+fn check(gpu: &Gpu, families: &[String]) -> usize {
+    println!("{:<12} {:>5} {:>6} {:>8} {:>8}  failed", "family", "cases", "checks", "elements", "worst");
+    let mut failed = 0;
+    let mut worst = Vec::new();
+    for (family, cases) in FAMILIES {
+        if !families.is_empty() && !families.iter().any(|f| f == family) {
+            continue;
+        }
+        for (name, case) in *cases {
+            if std::panic::catch_unwind(case).is_err() {
+                tally(gpu).failures.push(format!("{name} panicked"));
+            }
+        }
+        let tally = std::mem::take(&mut *tally(gpu));
+        println!(
+            "{family:<12} {:>5} {:>6} {:>8} {:>8.3}  {}",
+            cases.len(),
+            tally.checks,
+            tally.elems,
+            tally.worst,
+            tally.failures.len()
+        );
+        for failure in tally.failures.iter().take(SHOWN) {
+            println!("    {failure}");
+        }
+        if !tally.worst_at.is_empty() {
+            worst.push(format!("{family}: {:.3} in {}", tally.worst, tally.worst_at));
+        }
+        failed += tally.failures.len();
+    }
+    println!("\nthe largest errors, as shares of the tolerance:");
+    for line in worst {
+        println!("  {}", line.replace('\n', " "));
+    }
+    failed
+}
+
+fn tally(gpu: &Gpu) -> std::sync::MutexGuard<'_, tally::Tally> {
+    gpu.tally.lock().unwrap_or_else(PoisonError::into_inner)
+}
