@@ -195,6 +195,9 @@ pub(crate) struct Memory {
     views: Vec<*mut u8>,
 }
 
+// SAFETY: the views are of memory that belongs to this value alone, and are reached through it.
+unsafe impl Send for Memory {}
+
 impl Memory {
     pub(crate) fn new(bytes: usize) -> Result<Self> {
         // SAFETY: the name is a string with a zero byte at its end.
@@ -241,6 +244,11 @@ impl Memory {
             self.views.push(at.cast());
         }
         Ok(self.views[index])
+    }
+
+    /// The address of the first byte for the host.
+    pub(crate) fn host(&self) -> *mut u8 {
+        self.views[0]
     }
 
     /// All bytes.

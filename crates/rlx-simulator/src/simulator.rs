@@ -71,6 +71,8 @@ impl Buffer {
 #[derive(Debug, Default)]
 pub struct Simulator {
     buffers: Vec<Buffer>,
+    /// Places of buffers that were freed.
+    free: Vec<usize>,
     /// The number of the last dispatch; they count from 1.
     serial: u32,
 }
@@ -94,8 +96,39 @@ impl Simulator {
         if ![1, 2, 4, 8].contains(&granule) {
             rlx_ir::bail!(InvalidArgument, "a granule of {granule} bytes");
         }
-        self.buffers.push(Buffer::new(bytes, granule)?);
+        let buffer = Buffer::new(bytes, granule)?;
+        if let Some(at) = self.free.pop() {
+            self.buffers[at] = buffer;
+            return Ok(BufferId(at));
+        }
+        self.buffers.push(buffer);
         Ok(BufferId(self.buffers.len() - 1))
+    }
+
+    /// Ends a buffer's life. Its id must not be used again.
+    ///
+    /// # Errors
+    /// `Io` where memory is short.
+    pub fn free(&mut self, buffer: BufferId) -> Result<()> {
+        self.buffers[buffer.0] = Buffer::new(0, 1)?;
+        self.free.push(buffer.0);
+        Ok(())
+    }
+
+    /// Where the host finds a buffer's bytes: the same address until it is freed. What is written there must be said to
+    /// [`host_wrote`](Self::host_wrote), and nothing may be read or written there while a dispatch runs.
+    pub fn host_address(&self, buffer: BufferId) -> *mut u8 {
+        self.buffers[buffer.0].memory.host()
+    }
+
+    /// The host wrote a range at its own address.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where the range does not fit.
+    pub fn host_wrote(&mut self, slice: Slice) -> Result<()> {
+        let range = self.range(slice)?;
+        self.buffers[slice.buffer.0].written[range].fill(1);
+        Ok(())
     }
 
     /// A buffer with these bytes.

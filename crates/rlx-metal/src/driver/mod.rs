@@ -37,7 +37,7 @@ pub trait Driver: Send + Sync + 'static {
     /// What is known about the device.
     fn facts(&self) -> &DeviceFacts;
 
-    /// Memory of `bytes` bytes (at least one), at an address that fits every dtype. What it holds at first is undefined.
+    /// Memory of `bytes` bytes (at least one), at an address that fits every dtype. All bytes are zero at first.
     ///
     /// # Errors
     /// `Device` where memory cannot be had.
@@ -76,6 +76,16 @@ pub trait Driver: Send + Sync + 'static {
     fn commit(&self, commands: &CommandList<Self>, event: &Self::Event, value: u64) -> Result<Self::Run>
     where
         Self: Sized;
+
+    /// The host wrote a range outside of what command lists say: for drivers that keep books.
+    fn host_wrote(&self, _range: &Range<Self>)
+    where
+        Self: Sized,
+    {
+    }
+
+    /// The host waited for a command buffer: for drivers that count.
+    fn waited(&self) {}
 }
 
 /// What is known about a device.

@@ -1,0 +1,230 @@
+//! Contexts: the memory of one run at a time, and its command buffer.
+
+use std::sync::Arc;
+
+use rlx_compile::Plan;
+use rlx_compile::plan::{Home, Sizes};
+use rlx_ir::{Bindings, bail};
+use rlx_runtime::{Context, MemoryUse, Pending, Timing};
+
+use super::encode::{commands, range};
+use super::executable::Shared;
+use super::launch::{bytes, bytes_mut};
+use crate::driver::{CommandList, Driver, Memory as _, Range};
+use crate::error::{Error, Result};
+
+/// The buffers of a context.
+pub(super) struct Memory<D: Driver> {
+    pub(super) arena: Range<D>,
+    pub(super) inputs: Vec<Range<D>>,
+    pub(super) states: Vec<Range<D>>,
+    pub(super) args: Range<D>,
+}
+
+impl<D: Driver> Memory<D> {
+    /// What the host may have written before a run.
+    fn host_writes(&self) -> Vec<Range<D>> {
+        let args = std::iter::once(&self.args);
+        self.inputs.iter().chain(&self.states).chain(args).cloned().collect()
+    }
+}
+
+/// One place to run an executable in.
+pub(super) struct MetalContext<D: Driver> {
+    shared: Arc<Shared<D>>,
+    memory: Memory<D>,
+    event: Arc<D::Event>,
+    /// What the event reaches with the last run.
+    runs: u64,
+    state_sizes: Bindings,
+    bindings: Option<Bindings>,
+    sizes: Sizes,
+    list: Arc<CommandList<D>>,
+    timing: Timing,
+    timings: Vec<u64>,
+}
+
+impl<D: Driver> MetalContext<D> {
+    pub(super) fn new(shared: Arc<Shared<D>>, state_sizes: &Bindings) -> Result<Self> {
+        let (plan, driver) = (&shared.plan, &shared.machine.driver);
+        let region = |bytes: u64| -> Result<Range<D>> {
+            let Ok(bytes) = usize::try_from(bytes) else {
+                bail!(Device, "{bytes} bytes are more than this machine addresses")
+            };
+            Ok(Range { buffer: Arc::new(driver.buffer(bytes)?), offset: 0, bytes })
+        };
+        let mut inputs = Vec::new();
+        for port in &plan.inputs {
+            let Some(most) = plan.symbols.upper_bound(&port.ty.bytes()) else {
+                bail!(InvalidArgument, "input {:?}: {} has no bound", port.name, port.ty);
+            };
+            inputs.push(region(most.unsigned_abs())?);
+        }
+        let mut states = Vec::new();
+        for port in &plan.states {
+            let ty = port.ty.eval(state_sizes).map_err(|e| e.context(format!("state {:?}", port.name)))?;
+            states.push(region(ty.bytes()? as u64)?);
+        }
+        let memory = Memory { arena: region(plan.arena.bytes)?, inputs, states, args: region(0)? };
+        let event = Arc::new(driver.event()?);
+        Ok(Self {
+            shared,
+            memory,
+            event,
+            runs: 0,
+            state_sizes: state_sizes.clone(),
+            bindings: None,
+            sizes: Sizes::default(),
+            list: Arc::default(),
+            timing: Timing::Off,
+            timings: Vec::new(),
+        })
+    }
+
+    fn check_bound(&self) -> Result<()> {
+        match self.bindings {
+            Some(_) => Ok(()),
+            None => bail!(InvalidArgument, "symbols are not bound: call bind first"),
+        }
+    }
+
+    fn bind_sizes(&mut self, bindings: &Bindings) -> Result<()> {
+        if self.bindings.as_ref() == Some(bindings) {
+            return Ok(());
+        }
+        let plan = &self.shared.plan;
+        plan.check(bindings)?;
+        for name in plan.states.iter().flat_map(|p| p.ty.shape.dims()).flat_map(rlx_ir::Dim::symbols) {
+            if bindings.get(&name) != self.state_sizes.get(&name) {
+                bail!(
+                    InvalidArgument,
+                    "symbol {name} sizes a state: it cannot change after the context was made"
+                );
+            }
+        }
+        // What fails from here on leaves half of the sizes: nothing runs with them.
+        self.bindings = None;
+        plan.sizes.bind_into(bindings, &mut self.sizes)?;
+        let mut list = commands(&self.shared, &mut self.memory, &self.shared.thunks, &self.sizes)?;
+        list.host_writes = self.memory.host_writes();
+        self.list = Arc::new(list);
+        self.bindings = Some(bindings.clone());
+        Ok(())
+    }
+
+    /// Input `index` at its bound size.
+    fn input_range(&self, index: usize) -> Result<Range<D>> {
+        self.check_bound()?;
+        let Some(port) = self.shared.plan.inputs.get(index) else {
+            bail!(InvalidArgument, "no input {index}; there are {}", self.shared.plan.inputs.len());
+        };
+        let bytes = self.sizes.get(self.shared.plan.buffer(port.buffer).bytes);
+        Ok(Range { bytes, ..self.memory.inputs[index].clone() })
+    }
+
+    fn check_inputs(&self) -> Result<()> {
+        for check in &self.shared.checks {
+            check.run(bytes(&self.input_range(check.input)?)?, &self.sizes)?;
+        }
+        Ok(())
+    }
+
+    fn start(&mut self) -> Result<Pending<'_>> {
+        self.check_bound()?;
+        self.check_inputs()?;
+        self.timings.clear();
+        if self.timing == Timing::PerStep {
+            self.run_step_by_step()?;
+            return Ok(Pending::ready());
+        }
+        self.runs += 1;
+        let machine = &self.shared.machine;
+        let submitted = machine.submitter.submit(&self.list, &self.event, self.runs)?;
+        Ok(Pending::new(move || Ok(submitted.wait(&machine.driver).map(|_| ())?)))
+    }
+
+    /// One command buffer for each step, so that each is timed by itself.
+    fn run_step_by_step(&mut self) -> Result<()> {
+        let shared = self.shared.clone();
+        for thunk in &shared.thunks {
+            let thunks = std::slice::from_ref(thunk);
+            let mut list = commands(&shared, &mut self.memory, thunks, &self.sizes)?;
+            list.host_writes = self.memory.host_writes();
+            self.runs += 1;
+            let submitted = shared.machine.submitter.submit(&Arc::new(list), &self.event, self.runs)?;
+            self.timings.push(submitted.wait(&shared.machine.driver)?);
+        }
+        // Arguments were overwritten.
+        let mut list = commands(&shared, &mut self.memory, &shared.thunks, &self.sizes)?;
+        list.host_writes = self.memory.host_writes();
+        self.list = Arc::new(list);
+        Ok(())
+    }
+
+    fn output_range(&self, index: usize) -> Result<Range<D>> {
+        self.check_bound()?;
+        let plan = &self.shared.plan;
+        match plan.outputs.get(index) {
+            Some(operand) => range(&self.shared, &self.memory, operand, &self.sizes),
+            None => bail!(InvalidArgument, "no output {index}; there are {}", plan.outputs.len()),
+        }
+    }
+}
+
+impl<D: Driver> Context for MetalContext<D> {
+    fn plan(&self) -> &Arc<Plan> {
+        &self.shared.plan
+    }
+
+    fn bind(&mut self, bindings: &Bindings) -> rlx_runtime::Result<()> {
+        Ok(self.bind_sizes(bindings)?)
+    }
+
+    fn input(&mut self, index: usize) -> rlx_runtime::Result<&mut [u8]> {
+        let bound = self.input_range(index)?.bytes;
+        Ok(&mut bytes_mut(&mut self.memory.inputs[index])?[..bound])
+    }
+
+    fn submit(&mut self) -> rlx_runtime::Result<Pending<'_>> {
+        Ok(self.start()?)
+    }
+
+    fn output(&self, index: usize) -> rlx_runtime::Result<&[u8]> {
+        let plan = &self.shared.plan;
+        let found = self.output_range(index)?;
+        // The range that outlives this call is that of the memory it lies in.
+        let whole = match plan.buffer(plan.outputs[index].buffer).home {
+            Home::Arena { .. } => &self.memory.arena,
+            Home::Input(i) => &self.memory.inputs[i as usize],
+            Home::State(i) => &self.memory.states[i as usize],
+            Home::Weight(i) => &self.shared.weights[i as usize].0,
+        };
+        let first = found.offset - whole.offset;
+        Ok(&bytes(whole)?[first..first + found.bytes])
+    }
+
+    fn state(&mut self, index: usize) -> rlx_runtime::Result<&mut [u8]> {
+        match self.memory.states.get_mut(index) {
+            Some(range) => Ok(bytes_mut(range)?),
+            None => Err(Error::new(rlx_ir::ErrorKind::InvalidArgument, format!("no state {index}")).into()),
+        }
+    }
+
+    fn set_timing(&mut self, timing: Timing) {
+        self.timing = timing;
+        self.timings.clear();
+    }
+
+    fn timings(&self) -> &[u64] {
+        &self.timings
+    }
+
+    fn memory(&self) -> MemoryUse {
+        let sum = |ranges: &[Range<D>]| ranges.iter().map(|r| r.buffer.bytes() as u64).sum();
+        MemoryUse {
+            arena: self.memory.arena.buffer.bytes() as u64,
+            inputs: sum(&self.memory.inputs),
+            states: sum(&self.memory.states),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Executables: one thunk for each step, and what contexts share.
+
+use std::sync::Arc;
+
+use rlx_compile::plan::{Action, Operand, Step};
+use rlx_compile::{Plan, plan::Sizes};
+use rlx_ir::{Bindings, Op, OpRef};
+use rlx_kernels::layout::Layout;
+use rlx_runtime::{Context, DeviceWeight, Executable, Strategy};
+
+use super::checks::{self, Check};
+use super::context::MetalContext;
+use super::recipe::{Prepared, Recipe};
+use super::weights::{self, Weight};
+use super::{Machine, support};
+use crate::driver::Driver;
+use crate::error::Result;
+
+/// A plan with a thunk for each step.
+pub(super) struct MetalExecutable<D: Driver> {
+    shared: Arc<Shared<D>>,
+}
+
+/// What contexts share.
+pub(super) struct Shared<D: Driver> {
+    pub(super) machine: Arc<Machine<D>>,
+    pub(super) plan: Arc<Plan>,
+    pub(super) weights: Vec<Arc<Weight<D>>>,
+    pub(super) thunks: Vec<Thunk>,
+    pub(super) checks: Vec<Check>,
+}
+
+/// One launch of a plan, before sizes are bound.
+#[derive(Clone, Debug)]
+pub(super) struct Thunk {
+    op: Option<OpRef>,
+    recipe: Recipe,
+    pub(super) operands: Vec<Operand>,
+    pub(super) results: Vec<Operand>,
+    /// The label of the group that it belongs to.
+    pub(super) group: Arc<str>,
+    /// The step that it stands for.
+    pub(super) step: usize,
+}
+
+impl Thunk {
+    fn of_step(index: usize, step: &Step) -> Result<Self> {
+        let (op, recipe) = match &step.action {
+            Action::Copy => (None, Recipe::Copy),
+            Action::Op(op) => {
+                let dtypes: Vec<_> = step.operands.iter().map(|o| o.ty.dtype).collect();
+                (Some(op.clone()), Recipe::of(op.as_ref(), &dtypes)?)
+            }
+        };
+        Ok(Self {
+            op,
+            recipe,
+            operands: step.operands.clone(),
+            results: step.results.clone(),
+            group: step.scope.clone(),
+            step: index,
+        })
+    }
+
+    /// The launch under these sizes.
+    ///
+    /// # Errors
+    /// `UnsupportedOnDevice` where sizes do not fit the device.
+    pub(super) fn prepare(&self, sizes: &Sizes) -> Result<Prepared> {
+        let layouts = |list: &[Operand]| list.iter().map(|o| layout(o, sizes)).collect::<Vec<_>>();
+        let op = self.op.as_deref().map(|op| op as &dyn Op);
+        self.recipe.prepare(op, &layouts(&self.operands), &layouts(&self.results))
+    }
+}
+
+fn layout(operand: &Operand, sizes: &Sizes) -> Layout {
+    Layout {
+        dtype: operand.ty.dtype,
+        shape: operand.shape.iter().map(|&s| sizes.get(s)).collect(),
+        strides: operand.strides.iter().map(|&s| sizes.get(s)).collect(),
+    }
+}
+
+impl<D: Driver> MetalExecutable<D> {
+    pub(super) fn new(
+        machine: Arc<Machine<D>>,
+        plan: Arc<Plan>,
+        prepared: &[Arc<DeviceWeight>],
+    ) -> Result<Self> {
+        let thunks =
+            plan.steps.iter().enumerate().map(|(i, step)| Thunk::of_step(i, step)).collect::<Result<Vec<_>>>()?;
+        // Kernels are made ready now; sizes may choose others of the same libraries later.
+        for bindings in support::representatives(&plan.symbols) {
+            let Ok(sizes) = plan.sizes.bind(&bindings) else { continue };
+            for thunk in &thunks {
+                machine.pipelines.get(&machine.driver, &thunk.prepare(&sizes)?.kernel)?;
+            }
+        }
+        let (weights, checks) = (weights::unwrap(prepared)?, checks::of_plan(&plan));
+        Ok(Self { shared: Arc::new(Shared { machine, plan, weights, thunks, checks }) })
+    }
+}
+
+impl<D: Driver> Executable for MetalExecutable<D> {
+    fn plan(&self) -> &Arc<Plan> {
+        &self.shared.plan
+    }
+
+    fn strategy(&self) -> Strategy {
+        Strategy::Thunks
+    }
+
+    /// The kernels under the largest sizes, since sizes choose among them.
+    fn kernels(&self) -> Vec<String> {
+        let largest = support::representatives(&self.shared.plan.symbols).pop().unwrap_or_default();
+        let sizes = self.shared.plan.sizes.bind(&largest);
+        let name = |thunk: &Thunk| match &sizes {
+            Ok(sizes) => thunk.prepare(sizes).map_or_else(|e| e.to_string(), |p| p.kernel.name.clone()),
+            Err(e) => e.to_string(),
+        };
+        self.shared.thunks.iter().map(name).collect()
+    }
+
+    fn context(&self, state_sizes: &Bindings) -> rlx_runtime::Result<Box<dyn Context>> {
+        Ok(Box::new(MetalContext::new(self.shared.clone(), state_sizes)?))
+    }
+}

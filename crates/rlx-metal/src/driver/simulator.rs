@@ -1,0 +1,343 @@
+//! Simulated hardware: kernels run on the CPU, every access is checked, and what was asked for is recorded.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rlx_ir::{Tick, bail};
+use rlx_kernels::geometry::{DeviceLimits, Geometry};
+use rlx_kernels::source::Target;
+use rlx_kernels::{Access, Kernel};
+use rlx_runtime::weights::WeightBytes;
+use rlx_simulator::{BufferId, Compiler, Launch, Library, Mode, Simulator, Slice};
+
+use super::{Command, CommandList, DeviceFacts, Dispatch, Driver, Event, Memory, Pipeline, Range, Run};
+use crate::error::{Error, Result};
+
+/// Simulated hardware.
+pub struct SimulatorDriver {
+    gpu: Arc<Mutex<Simulator>>,
+    compiler: Compiler,
+    mode: Mode,
+    facts: DeviceFacts,
+    recording: Mutex<Recording>,
+    /// The order of threads in the next dispatch.
+    seed: Mutex<u64>,
+}
+
+/// What a driver was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recording {
+    /// One list for each command buffer.
+    pub command_buffers: Vec<Vec<Recorded>>,
+    /// How often the host waited for the device.
+    pub waits: usize,
+    /// Bytes of buffers that were made.
+    pub allocated_bytes: u64,
+    /// The names of kernels that were made ready, in order.
+    pub pipelines: Vec<String>,
+}
+
+impl Recording {
+    /// All dispatches of all command buffers.
+    pub fn dispatches(&self) -> impl Iterator<Item = &RecordedDispatch> {
+        self.command_buffers.iter().flatten().filter_map(|command| match command {
+            Recorded::Dispatch(dispatch) => Some(dispatch),
+            Recorded::Barrier { .. } => None,
+        })
+    }
+
+    /// The number of barriers.
+    pub fn barriers(&self) -> usize {
+        self.command_buffers.iter().flatten().filter(|c| matches!(c, Recorded::Barrier { .. })).count()
+    }
+}
+
+/// A command as it was carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// A barrier over this many buffers.
+    Barrier {
+        /// The number of buffers.
+        buffers: usize,
+    },
+    /// A launch.
+    Dispatch(RecordedDispatch),
+}
+
+/// A launch as it was carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedDispatch {
+    /// The kernel's name.
+    pub kernel: String,
+    /// The labels of the groups around it, outermost first.
+    pub groups: Vec<Arc<str>>,
+    /// Threadgroups and threads.
+    pub geometry: Geometry,
+    /// Bytes that are bound for reading, arguments not among them.
+    pub read_bytes: u64,
+    /// Bytes that are bound for writing.
+    pub written_bytes: u64,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic elsewhere leaves nothing half done here.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn device(e: impl fmt::Display) -> Error {
+    Error::new(rlx_ir::ErrorKind::Device, e.to_string())
+}
+
+impl SimulatorDriver {
+    /// Hardware that keeps compiled kernels in `folder`.
+    ///
+    /// # Errors
+    /// `NotFound` where the compiler is not there.
+    pub fn new(folder: &Path, mode: Mode) -> Result<Self> {
+        let compiler = Compiler::find(folder).map_err(|e| Error::new(e.kind(), e.message()))?;
+        let facts = DeviceFacts {
+            name: "simulated Apple GPU".to_owned(),
+            memory_bytes: 0,
+            unified: true,
+            limits: DeviceLimits::APPLE,
+            features: vec![if mode == Mode::Hooked { "checked" } else { "fast" }.to_owned()],
+        };
+        let (recording, seed) = (Mutex::default(), Mutex::new(0));
+        Ok(Self { gpu: Arc::default(), compiler, mode, facts, recording, seed })
+    }
+
+    /// What was asked for since the last call.
+    pub fn take_recording(&self) -> Recording {
+        std::mem::take(&mut lock(&self.recording))
+    }
+
+    /// The order in which threads take turns in the next dispatch; each dispatch counts on from it. 0 is the natural order
+    /// for all.
+    pub fn set_seed(&self, seed: u64) {
+        *lock(&self.seed) = seed;
+    }
+
+    fn next_seed(&self) -> u64 {
+        let mut seed = lock(&self.seed);
+        let own = *seed;
+        *seed += u64::from(own > 0);
+        own
+    }
+
+    fn dispatch(&self, gpu: &mut Simulator, dispatch: &Dispatch<Self>) -> Result<()> {
+        for range in &dispatch.begins {
+            gpu.forget(range.slice()).map_err(device)?;
+        }
+        let args = gpu.read(dispatch.args.slice()).map_err(device)?;
+        let bindings: Vec<Option<Slice>> =
+            dispatch.bindings.iter().map(|b| b.as_ref().map(Range::slice)).collect();
+        let launch = Launch {
+            kernel: &dispatch.kernel,
+            geometry: dispatch.geometry,
+            args: &args,
+            bindings: &bindings,
+            seed: self.next_seed(),
+        };
+        gpu.dispatch(&dispatch.pipeline.library, &launch).map_err(device)?;
+        Ok(())
+    }
+}
+
+impl Range<SimulatorDriver> {
+    fn slice(&self) -> Slice {
+        Slice { buffer: self.buffer.id, offset: self.offset, bytes: self.bytes }
+    }
+}
+
+fn recorded(dispatch: &Dispatch<SimulatorDriver>, groups: &[Arc<str>]) -> RecordedDispatch {
+    let bytes = |access| {
+        let bound = dispatch.bindings.iter().zip(&dispatch.kernel.buffers);
+        bound
+            .filter(|(_, b)| b.access == access)
+            .filter_map(|(range, _)| range.as_ref())
+            .map(|r| r.bytes as u64)
+            .sum()
+    };
+    RecordedDispatch {
+        kernel: dispatch.kernel.name.clone(),
+        groups: groups.to_vec(),
+        geometry: dispatch.geometry,
+        read_bytes: bytes(Access::Read),
+        written_bytes: bytes(Access::Write),
+    }
+}
+
+impl Driver for SimulatorDriver {
+    type Buffer = SimulatorBuffer;
+    type Library = Arc<Library>;
+    type Pipeline = SimulatorPipeline;
+    type Event = SimulatorEvent;
+    type Run = SimulatorRun;
+
+    const TARGET: Target = Target::Host;
+
+    fn facts(&self) -> &DeviceFacts {
+        &self.facts
+    }
+
+    fn buffer(&self, bytes: usize) -> Result<SimulatorBuffer> {
+        /// The smallest element that buffers hold where races matter: an arena holds f16 beside f32.
+        const GRANULE: usize = 2;
+        let bytes = bytes.max(1);
+        let mut gpu = lock(&self.gpu);
+        let id = gpu.buffer(bytes, GRANULE).map_err(device)?;
+        lock(&self.recording).allocated_bytes += bytes as u64;
+        Ok(SimulatorBuffer { id, address: gpu.host_address(id).expose_provenance(), bytes, gpu: self.gpu.clone() })
+    }
+
+    /// The host's pages are not the simulator's: strays could not be told from right accesses there.
+    fn buffer_over(&self, _bytes: &WeightBytes) -> Result<Option<(SimulatorBuffer, usize)>> {
+        Ok(None)
+    }
+
+    fn library(&self, text: &str) -> Result<Arc<Library>> {
+        Ok(Arc::new(self.compiler.library(text, self.mode).map_err(device)?))
+    }
+
+    fn pipeline(&self, library: &Arc<Library>, kernel: &Kernel) -> Result<SimulatorPipeline> {
+        lock(&self.recording).pipelines.push(kernel.name.clone());
+        Ok(SimulatorPipeline { library: library.clone() })
+    }
+
+    fn event(&self) -> Result<SimulatorEvent> {
+        Ok(SimulatorEvent::default())
+    }
+
+    fn commit(&self, list: &CommandList<Self>, event: &SimulatorEvent, value: u64) -> Result<SimulatorRun> {
+        let tick = Tick::now();
+        let mut gpu = lock(&self.gpu);
+        let mut done = Vec::new();
+        let mut failure = None;
+        // Command buffers of one queue run one after the other.
+        gpu.barrier();
+        for range in &list.host_writes {
+            gpu.host_wrote(range.slice()).map_err(device)?;
+        }
+        let mut groups: Vec<Arc<str>> = Vec::new();
+        for command in &list.commands {
+            match command {
+                Command::PushGroup(label) => groups.push(label.clone()),
+                Command::PopGroup => {
+                    if groups.pop().is_none() {
+                        bail!(Bug, "a group ends that was not begun");
+                    }
+                }
+                Command::Barrier(buffers) => {
+                    let ids: HashSet<BufferId> = buffers.iter().map(|b| b.id).collect();
+                    ids.iter().for_each(|id| gpu.barrier_for(*id));
+                    done.push(Recorded::Barrier { buffers: ids.len() });
+                }
+                Command::Dispatch(dispatch) => {
+                    done.push(Recorded::Dispatch(recorded(dispatch, &groups)));
+                    if let Err(e) = self.dispatch(&mut gpu, dispatch) {
+                        failure = Some(e.message().to_owned());
+                        break;
+                    }
+                }
+            }
+        }
+        drop(gpu);
+        lock(&self.recording).command_buffers.push(done);
+        event.raise(value);
+        Ok(SimulatorRun { failure, ns: tick.elapsed_ns() })
+    }
+
+    fn host_wrote(&self, range: &Range<Self>) {
+        // A range that does not fit is found when it is bound.
+        let _ = lock(&self.gpu).host_wrote(range.slice());
+    }
+
+    fn waited(&self) {
+        lock(&self.recording).waits += 1;
+    }
+}
+
+/// A buffer of simulated hardware.
+#[derive(Debug)]
+pub struct SimulatorBuffer {
+    id: BufferId,
+    /// For the host, as a number, which may go to other threads.
+    address: usize,
+    bytes: usize,
+    gpu: Arc<Mutex<Simulator>>,
+}
+
+impl Memory for SimulatorBuffer {
+    fn address(&self) -> *mut u8 {
+        std::ptr::with_exposed_provenance_mut(self.address)
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for SimulatorBuffer {
+    fn drop(&mut self) {
+        // Without memory for an empty buffer, the place is lost and nothing else.
+        let _ = lock(&self.gpu).free(self.id);
+    }
+}
+
+/// A kernel within its library.
+#[derive(Debug)]
+pub struct SimulatorPipeline {
+    library: Arc<Library>,
+}
+
+impl Pipeline for SimulatorPipeline {
+    fn max_threads(&self) -> u32 {
+        DeviceLimits::APPLE.threads
+    }
+}
+
+/// A counter.
+#[derive(Debug, Default)]
+pub struct SimulatorEvent {
+    value: Mutex<u64>,
+    raised: Condvar,
+}
+
+impl SimulatorEvent {
+    fn raise(&self, value: u64) {
+        *lock(&self.value) = value;
+        self.raised.notify_all();
+    }
+}
+
+impl Event for SimulatorEvent {
+    fn wait(&self, value: u64, timeout: Duration) -> bool {
+        let end = Instant::now() + timeout;
+        let mut now = lock(&self.value);
+        while *now < value {
+            let Some(left) = end.checked_duration_since(Instant::now()) else { return false };
+            now = self.raised.wait_timeout(now, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
+
+/// A command buffer that was carried out.
+#[derive(Debug)]
+pub struct SimulatorRun {
+    failure: Option<String>,
+    ns: u64,
+}
+
+impl Run for SimulatorRun {
+    fn failure(&self) -> Option<String> {
+        self.failure.clone()
+    }
+
+    fn device_ns(&self) -> u64 {
+        self.ns
+    }
+}
