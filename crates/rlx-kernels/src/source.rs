@@ -4,7 +4,7 @@ mod cuda;
 mod host;
 mod metal;
 
-use crate::manifest::Kernel;
+use crate::manifest::{self, Kernel};
 
 /// A file of kernels or of what they share.
 #[derive(Debug)]
@@ -79,19 +79,25 @@ impl Target {
 /// One text with all of `kernels`, which needs no other file.
 pub fn library<'a>(target: Target, kernels: impl IntoIterator<Item = &'a Kernel>) -> String {
     let kernels: Vec<&Kernel> = kernels.into_iter().collect();
+    let mut included: Vec<&Source> = Vec::new();
+    include(&IDS, &mut included);
+    for source in kernels.iter().flat_map(|k| &k.sources) {
+        include(source, &mut included);
+    }
     let mut text = target.header().to_owned();
+    // Functions that a kernel only uses have arguments of their own kernels.
+    let used = manifest::kernels().iter().filter(|k| k.sources.iter().any(|s| holds(&included, s)));
     let mut structs: Vec<&str> = Vec::new();
-    for kernel in &kernels {
+    for kernel in kernels.iter().copied().chain(used) {
         if !structs.contains(&kernel.args.name) {
             structs.push(kernel.args.name);
             text.push('\n');
             text.push_str(&kernel.args.cpp());
         }
     }
-    let mut included: Vec<&str> = vec![];
-    include(&IDS, &mut included, &mut text);
-    for source in kernels.iter().flat_map(|k| &k.sources) {
-        include(source, &mut included, &mut text);
+    for source in included {
+        text.push('\n');
+        text.push_str(source.text);
     }
     for own in kernels.iter().filter_map(|k| k.text.as_ref()) {
         text.push('\n');
@@ -109,22 +115,25 @@ pub fn library<'a>(target: Target, kernels: impl IntoIterator<Item = &'a Kernel>
     text
 }
 
-fn include(source: &'static Source, included: &mut Vec<&str>, text: &mut String) {
-    if included.contains(&source.path) {
+fn holds(list: &[&Source], source: &Source) -> bool {
+    list.iter().any(|s| s.path == source.path)
+}
+
+/// Adds a source, after what it uses.
+fn include(source: &'static Source, included: &mut Vec<&'static Source>) {
+    if holds(included, source) {
         return;
     }
     for used in source.uses {
-        include(used, included, text);
+        include(used, included);
     }
-    included.push(source.path);
-    text.push('\n');
-    text.push_str(source.text);
+    included.push(source);
 }
 
 /// The parameters of an entry point after the arguments: word of the address space, element type, name.
 fn parameters(kernel: &Kernel) -> impl Iterator<Item = (String, &str)> {
     kernel.buffers.iter().map(|buffer| {
-        let cpp = crate::manifest::cpp_type(buffer.dtype).unwrap_or("void");
+        let cpp = manifest::cpp_type(buffer.dtype).unwrap_or("void");
         let constness = if buffer.access == crate::Access::Read { "const " } else { "" };
         (format!("device {constness}{cpp}*"), buffer.name.as_str())
     })

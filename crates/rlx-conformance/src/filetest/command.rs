@@ -47,13 +47,17 @@ fn print_twice(graph: &Graph) -> Result<String> {
     Ok(text)
 }
 
-/// Every op but those that are named.
+/// Every op but those that are named; `blocks` is every op on a block type.
 struct Without(Vec<String>);
 
 impl Target for Without {
     fn supports(&self, facts: &OpFacts<'_>) -> Support {
         if self.0.iter().any(|n| n == facts.op.name()) {
             return Support::No(format!("there is no kernel for {}", facts.op.name()));
+        }
+        let block = facts.operands.iter().find(|o| o.ty.dtype.is_block());
+        if let Some(operand) = block.filter(|_| self.0.iter().any(|n| n == "blocks")) {
+            return Support::No(format!("no kernel takes {}", operand.ty.dtype));
         }
         Support::Yes
     }

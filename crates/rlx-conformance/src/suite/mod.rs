@@ -34,11 +34,15 @@ pub struct Options<'a> {
     pub exclusions: &'a [Exclusion],
     /// Runs only samples whose `case dtype label` contains this: for one failure again.
     pub only: &'a str,
+    /// Runs only the cases of these names: those of the ops that a backend has.
+    pub cases: Option<&'a [&'a str]>,
+    /// Whether the device takes numbers below the least normal one for zero.
+    pub flushes: bool,
 }
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { seeds: &[1], exclusions: &[], only: "" }
+        Self { seeds: &[1], exclusions: &[], only: "", cases: None, flushes: false }
     }
 }
 
@@ -50,7 +54,7 @@ impl Default for Options<'_> {
 pub fn run(backends: &[Arc<dyn Backend>], options: &Options<'_>) -> Result<Report> {
     let mut report = Report::default();
     let mut wrong = Vec::new();
-    for case in TABLE {
+    for case in TABLE.iter().filter(|c| options.cases.is_none_or(|names| names.contains(&c.name()))) {
         for &seed in options.seeds {
             if let Err(e) = run_case(*case, seed, backends, options, &mut report) {
                 wrong.push(format!("{}: {e}", case.name()));
@@ -77,7 +81,7 @@ fn run_case(
     // Samples of one graph share an executable, so that it runs with changing sizes.
     for group in samples.chunk_by(|a, b| a.graph == b.graph) {
         let mut failed = vec![Vec::new(); group.len()];
-        check_group(group, backends, &mut |index, place, what| failed[index].push((place, what)))?;
+        check_group(group, backends, options, &mut |index, place, what| failed[index].push((place, what)))?;
         for (sample, failed) in group.iter().zip(failed) {
             report.samples += 1;
             let failure = |(place, what): (String, String)| Failure {
@@ -109,7 +113,12 @@ type Expected = std::result::Result<(Vec<Reference>, Vec<(String, Reference)>), 
 /// Takes the index of a sample, the place and what is wrong.
 type Fail<'a> = dyn FnMut(usize, String, String) + 'a;
 
-fn check_group(group: &[Sample], backends: &[Arc<dyn Backend>], fail: &mut Fail<'_>) -> Result<()> {
+fn check_group(
+    group: &[Sample],
+    backends: &[Arc<dyn Backend>],
+    options: &Options<'_>,
+    fail: &mut Fail<'_>,
+) -> Result<()> {
     let graph = &group[0].graph;
     let printed = graph.to_string();
     let again = text::parse(&printed, &OpSet::builtin())?.to_string();
@@ -139,13 +148,14 @@ fn check_group(group: &[Sample], backends: &[Arc<dyn Backend>], fail: &mut Fail<
             if sample.refused && got.is_ok() && !keeps {
                 continue;
             }
-            if let Some(what) = check(&expected[index], got)? {
+            if let Some(what) = check(&expected[index], got, 0.0)? {
                 fail(index, place.clone(), format!("{what}\n{staged}"));
             }
         }
     }
+    let slack = if options.flushes { f64::from(f32::MIN_POSITIVE) } else { 0.0 };
     for backend in backends {
-        check_backend(group, &expected, backend, fail)?;
+        check_backend(group, &expected, (backend, slack), fail)?;
     }
     Ok(())
 }
@@ -206,7 +216,7 @@ fn reference(sample: &Sample) -> Result<Expected> {
 }
 
 /// What is wrong with an outcome.
-fn check(expected: &Expected, got: Result<Outcome>) -> Result<Option<String>> {
+fn check(expected: &Expected, got: Result<Outcome>, slack: f64) -> Result<Option<String>> {
     let (outputs, states, got) = match (expected, got) {
         (Ok((outputs, states)), Ok(got)) => (outputs, states, got),
         (Err(want), Err(got)) if *want == got.kind() => return Ok(None),
@@ -218,7 +228,7 @@ fn check(expected: &Expected, got: Result<Outcome>) -> Result<Option<String>> {
         return Ok(Some(format!("got {} outputs, want {}", got.outputs.len(), outputs.len())));
     }
     for (index, (want, got)) in outputs.iter().zip(&got.outputs).enumerate() {
-        if let Some(what) = want.check(got)? {
+        if let Some(what) = want.check_within(got, slack)? {
             return Ok(Some(format!("output {index}, {what}")));
         }
     }
@@ -235,7 +245,7 @@ fn check(expected: &Expected, got: Result<Outcome>) -> Result<Option<String>> {
 fn check_backend(
     group: &[Sample],
     expected: &[Expected],
-    backend: &Arc<dyn Backend>,
+    (backend, slack): (&Arc<dyn Backend>, f64),
     fail: &mut Fail<'_>,
 ) -> Result<()> {
     let place = place_of(backend);
@@ -243,7 +253,7 @@ fn check_backend(
         Ok(session) => session,
         Err(e) => {
             for (index, want) in expected.iter().enumerate() {
-                if let Some(what) = check(want, Err(e.clone()))? {
+                if let Some(what) = check(want, Err(e.clone()), slack)? {
                     fail(index, place.clone(), format!("it does not compile: {what}"));
                 }
             }
@@ -277,7 +287,7 @@ fn check_backend(
         if sample.refused && outcome.is_ok() && !keeps {
             continue;
         }
-        if let Some(what) = check(&expected[index], outcome.map(|o| o.0))? {
+        if let Some(what) = check(&expected[index], outcome.map(|o| o.0), slack)? {
             fail(index, place.clone(), format!("{what}\n{plan}"));
         }
     }

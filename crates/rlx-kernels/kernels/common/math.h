@@ -23,9 +23,9 @@ inline float erf_near(float x) {
   return p * x;
 }
 
-// erfc on x >= 1: exp(-x^2) times a polynomial in t = 2 / (2 + x), whose error is 5 units of roundoff up to x = 10,
-// where exp gives 0 in f32.
-inline float erfc_far(float x) {
+// factor * erfc(x) on x >= 1: exp(-x^2) times a polynomial in t = 2 / (2 + x), whose error is 5 units of roundoff up to x = 10,
+// where exp gives 0 in f32. The factor comes before exp, so that what is tiny is rounded to zero once, at the end.
+inline float erfc_far(float x, float factor) {
   float t = 2.0f / (2.0f + x);
   float p = 0.05771658942103386f;
   p = p * t - 0.3087380528450012f;
@@ -38,13 +38,13 @@ inline float erfc_far(float x) {
   p = p * t + 0.24749809503555298f;
   p = p * t + 0.2820506989955902f;
   p = p * t + 0.28209608793258667f;
-  return x > 10.5f ? 0.0f : p * t * exp(-x * x);
+  return x > 10.5f ? factor * 0.0f : factor * p * t * exp(-x * x);
 }
 
 inline float erf_f32(float x) {
   float a = fabs(x);
   if (a <= 1.0f) return erf_near(x);
-  float far = a != a ? a : 1.0f - erfc_far(a);
+  float far = a != a ? a : 1.0f - erfc_far(a, 1.0f);
   return x < 0.0f ? -far : far;
 }
 
@@ -52,17 +52,29 @@ inline float erfc_f32(float x) {
   float a = fabs(x);
   if (a != a) return a;
   if (a <= 1.0f) return 1.0f - erf_near(x);
-  return x < 0.0f ? 2.0f - erfc_far(a) : erfc_far(a);
+  return x < 0.0f ? 2.0f - erfc_far(a, 1.0f) : erfc_far(a, 1.0f);
 }
 
-inline float gelu(float x) { return 0.5f * x * erfc_f32(-0.70710678118654752f * x); }
+inline float gelu(float x) {
+  float z = -0.70710678118654752f * x;
+  return z >= 1.0f ? erfc_far(z, 0.5f * x) : 0.5f * x * erfc_f32(z);
+}
+
+// x * sigmoid(s). The sigmoid alone would be rounded to zero before the product is tiny, and exp(-s) overflows then.
+inline float times_sigmoid(float x, float s) {
+  if (s < -80.0f) {
+    float h = exp(0.5f * s);
+    return x * h * h;
+  }
+  return x / (1.0f + exp(-s));
+}
 
 inline float gelu_tanh(float x) {
   float inner = 0.79788456080286536f * (x + 0.044715f * x * x * x);
-  return x * sigmoid(2.0f * inner);
+  return times_sigmoid(x, 2.0f * inner);
 }
 
-inline float silu(float x) { return x * sigmoid(x); }
+inline float silu(float x) { return times_sigmoid(x, x); }
 
 // The order of `Activation::WORDS` in rlx-ir; all threads of a dispatch take the same way.
 inline float activate(uint kind, float x) {

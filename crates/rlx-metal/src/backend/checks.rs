@@ -106,7 +106,12 @@ fn starts(values: impl Iterator<Item = i64>, tokens: usize, widest: Option<usize
         if let (Some(widest), Some(last)) = (widest, last)
             && at - last > widest
         {
-            bail!(InvalidArgument, "sequence {} has {} tokens, but the mask is for {widest}", r - 1, at - last);
+            bail!(
+                InvalidArgument,
+                "sequence {} has {} tokens, but the mask is for {widest}",
+                r - 1,
+                at - last
+            );
         }
         last = Some(at);
     }

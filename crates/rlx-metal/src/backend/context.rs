@@ -47,25 +47,32 @@ pub(super) struct MetalContext<D: Driver> {
 impl<D: Driver> MetalContext<D> {
     pub(super) fn new(shared: Arc<Shared<D>>, state_sizes: &Bindings) -> Result<Self> {
         let (plan, driver) = (&shared.plan, &shared.machine.driver);
-        let region = |bytes: u64| -> Result<Range<D>> {
+        let region = |bytes: u64, element: usize| -> Result<Range<D>> {
             let Ok(bytes) = usize::try_from(bytes) else {
                 bail!(Device, "{bytes} bytes are more than this machine addresses")
             };
-            Ok(Range { buffer: Arc::new(driver.buffer(bytes)?), offset: 0, bytes })
+            Ok(Range { buffer: Arc::new(driver.buffer(bytes, element)?), offset: 0, bytes })
         };
+        let element = |dtype: rlx_ir::DType| if dtype.is_block() { 1 } else { dtype.block_bytes() };
+        let written = plan.steps.iter().flat_map(|s| &s.results).map(|r| element(r.ty.dtype));
         let mut inputs = Vec::new();
         for port in &plan.inputs {
             let Some(most) = plan.symbols.upper_bound(&port.ty.bytes()) else {
                 bail!(InvalidArgument, "input {:?}: {} has no bound", port.name, port.ty);
             };
-            inputs.push(region(most.unsigned_abs())?);
+            inputs.push(region(most.unsigned_abs(), element(port.ty.dtype))?);
         }
         let mut states = Vec::new();
         for port in &plan.states {
             let ty = port.ty.eval(state_sizes).map_err(|e| e.context(format!("state {:?}", port.name)))?;
-            states.push(region(ty.bytes()? as u64)?);
+            states.push(region(ty.bytes()? as u64, element(ty.dtype))?);
         }
-        let memory = Memory { arena: region(plan.arena.bytes)?, inputs, states, args: region(0)? };
+        let memory = Memory {
+            arena: region(plan.arena.bytes, written.min().unwrap_or(4))?,
+            inputs,
+            states,
+            args: region(0, 4)?,
+        };
         let event = Arc::new(driver.event()?);
         Ok(Self {
             shared,

@@ -72,7 +72,7 @@ pub(super) fn commands<D: Driver>(
     let prepared = thunks.iter().map(|t| t.prepare(sizes)).collect::<Result<Vec<_>>>()?;
     let total = prepared.iter().map(|p| p.args.len().next_multiple_of(ARGS_ALIGN)).sum::<usize>().max(1);
     if memory.args.buffer.bytes() < total {
-        let buffer = Arc::new(shared.machine.driver.buffer(total)?);
+        let buffer = Arc::new(shared.machine.driver.buffer(total, 4)?);
         memory.args = Range { buffer, offset: 0, bytes: total };
     }
     let mut encoder = Encoder { list: CommandList::default(), pending: Vec::new(), group: Arc::from("") };
@@ -81,11 +81,13 @@ pub(super) fn commands<D: Driver>(
     for (thunk, prepared) in thunks.iter().zip(prepared) {
         let place = |e: Error| e.context(format!("step {}, {}", thunk.step, prepared.kernel.name));
         let pipeline = shared.machine.pipelines.get(&shared.machine.driver, &prepared.kernel)?;
-        let Some(geometry) = prepared.work.geometry(limits, pipeline.max_threads()).map_err(|e| place(e.into()))?
+        let Some(geometry) =
+            prepared.work.geometry(limits, pipeline.max_threads()).map_err(|e| place(e.into()))?
         else {
             continue;
         };
-        let mut args = Range { buffer: memory.args.buffer.clone(), offset: args_at, bytes: prepared.args.len() };
+        let mut args =
+            Range { buffer: memory.args.buffer.clone(), offset: args_at, bytes: prepared.args.len() };
         bytes_mut(&mut args)?.copy_from_slice(&prepared.args);
         args_at += prepared.args.len().next_multiple_of(ARGS_ALIGN);
         let operand = |o: &Operand| range(shared, memory, o, sizes).map_err(place);
@@ -143,7 +145,8 @@ impl<D: Driver> Encoder<D> {
             .collect();
         let mut buffers: Vec<Arc<D::Buffer>> = Vec::new();
         for (range, writes) in &touched {
-            let conflict = self.pending.iter().any(|(other, wrote)| (*writes || *wrote) && range.overlaps(other));
+            let conflict =
+                self.pending.iter().any(|(other, wrote)| (*writes || *wrote) && range.overlaps(other));
             if conflict && !buffers.iter().any(|b| Arc::ptr_eq(b, &range.buffer)) {
                 buffers.push(range.buffer.clone());
             }

@@ -13,7 +13,7 @@ use super::context::MetalContext;
 use super::recipe::{Prepared, Recipe};
 use super::weights::{self, Weight};
 use super::{Machine, support};
-use crate::driver::Driver;
+use crate::driver::{Driver, KernelRef};
 use crate::error::Result;
 
 /// A plan with a thunk for each step.
@@ -28,6 +28,8 @@ pub(super) struct Shared<D: Driver> {
     pub(super) weights: Vec<Arc<Weight<D>>>,
     pub(super) thunks: Vec<Thunk>,
     pub(super) checks: Vec<Check>,
+    /// Kernels that were written for this plan.
+    _own: Vec<Arc<D::Pipeline>>,
 }
 
 /// One launch of a plan, before sizes are bound.
@@ -87,17 +89,26 @@ impl<D: Driver> MetalExecutable<D> {
         plan: Arc<Plan>,
         prepared: &[Arc<DeviceWeight>],
     ) -> Result<Self> {
-        let thunks =
-            plan.steps.iter().enumerate().map(|(i, step)| Thunk::of_step(i, step)).collect::<Result<Vec<_>>>()?;
+        let thunks = plan
+            .steps
+            .iter()
+            .enumerate()
+            .map(|(i, step)| Thunk::of_step(i, step))
+            .collect::<Result<Vec<_>>>()?;
         // Kernels are made ready now; sizes may choose others of the same libraries later.
+        let mut own = Vec::new();
         for bindings in support::representatives(&plan.symbols) {
             let Ok(sizes) = plan.sizes.bind(&bindings) else { continue };
             for thunk in &thunks {
-                machine.pipelines.get(&machine.driver, &thunk.prepare(&sizes)?.kernel)?;
+                let kernel = thunk.prepare(&sizes)?.kernel;
+                let pipeline = machine.pipelines.get(&machine.driver, &kernel)?;
+                if matches!(kernel, KernelRef::Own(_)) {
+                    own.push(pipeline);
+                }
             }
         }
         let (weights, checks) = (weights::unwrap(prepared)?, checks::of_plan(&plan));
-        Ok(Self { shared: Arc::new(Shared { machine, plan, weights, thunks, checks }) })
+        Ok(Self { shared: Arc::new(Shared { machine, plan, weights, thunks, checks, _own: own }) })
     }
 }
 

@@ -8,13 +8,7 @@ use crate::error::{Error, Result};
 fn inside<D: Driver>(range: &Range<D>) -> Result<*mut u8> {
     let end = range.offset.checked_add(range.bytes);
     if end.is_none_or(|end| end > range.buffer.bytes()) {
-        bail!(
-            Bug,
-            "{} bytes at {} of a buffer of {}",
-            range.bytes,
-            range.offset,
-            range.buffer.bytes()
-        );
+        bail!(Bug, "{} bytes at {} of a buffer of {}", range.bytes, range.offset, range.buffer.bytes());
     }
     Ok(range.buffer.address().wrapping_add(range.offset))
 }

@@ -57,7 +57,9 @@ impl Recipe {
         // The name follows from the text, so that equal regions are one kernel.
         let draft = region::kernel(op, "region")?;
         let text = draft.text.unwrap_or_default();
-        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+        let hash = text
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
         Ok(Self::Region(KernelRef::Own(Arc::new(region::kernel(op, &format!("region_{hash:016x}"))?))))
     }
 
@@ -65,7 +67,12 @@ impl Recipe {
     ///
     /// # Errors
     /// `UnsupportedOnDevice` with the reason.
-    pub(super) fn prepare(&self, op: Option<&dyn Op>, operands: &[Layout], results: &[Layout]) -> Result<Prepared> {
+    pub(super) fn prepare(
+        &self,
+        op: Option<&dyn Op>,
+        operands: &[Layout],
+        results: &[Layout],
+    ) -> Result<Prepared> {
         match (self, op) {
             (Self::Op, Some(op)) => Ok(call(op, operands)?.into()),
             (Self::Op | Self::Copy, _) => Ok(copy(&operands[0], &results[0])?.into()),

@@ -51,7 +51,12 @@ impl<D: Driver> Submitter<D> {
     ///
     /// # Errors
     /// `Device` where the thread has ended.
-    pub(super) fn submit(&self, list: &Arc<CommandList<D>>, event: &Arc<D::Event>, value: u64) -> Result<Submitted<D>> {
+    pub(super) fn submit(
+        &self,
+        list: &Arc<CommandList<D>>,
+        event: &Arc<D::Event>,
+        value: u64,
+    ) -> Result<Submitted<D>> {
         let (reply, answer) = sync_channel(1);
         let job = Job { list: list.clone(), event: event.clone(), value, reply };
         if self.jobs.send(job).is_err() {

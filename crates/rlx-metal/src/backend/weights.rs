@@ -39,7 +39,7 @@ pub(super) fn prepare<D: Driver>(
         return Ok(DeviceWeight::new(ty, layout.clone(), 0, Arc::new(Weight::<D>(range))));
     }
     let bytes = ty.bytes()?;
-    let mut range = Range { buffer: Arc::new(driver.buffer(bytes)?), offset: 0, bytes };
+    let mut range = Range { buffer: Arc::new(driver.buffer(bytes, align)?), offset: 0, bytes };
     let row_bytes = rows.row_bytes()?;
     let (count, group) = (rows.rows(), (READ_BYTES / row_bytes.max(1)).max(1));
     let memory = bytes_mut(&mut range)?;

@@ -37,11 +37,12 @@ pub trait Driver: Send + Sync + 'static {
     /// What is known about the device.
     fn facts(&self) -> &DeviceFacts;
 
-    /// Memory of `bytes` bytes (at least one), at an address that fits every dtype. All bytes are zero at first.
+    /// Memory of `bytes` bytes (at least one), at an address that fits every dtype. All bytes are zero at first. `element` is the
+    /// size of the smallest element that it ever holds, for drivers that tell neighbours apart.
     ///
     /// # Errors
     /// `Device` where memory cannot be had.
-    fn buffer(&self, bytes: usize) -> Result<Self::Buffer>;
+    fn buffer(&self, bytes: usize, element: usize) -> Result<Self::Buffer>;
 
     /// The device's view of bytes of the host, without a copy: a buffer, and where the bytes begin in it. `None` where the device
     /// cannot: its memory is its own, or the pages do not allow it.

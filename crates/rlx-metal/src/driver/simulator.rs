@@ -183,14 +183,17 @@ impl Driver for SimulatorDriver {
         &self.facts
     }
 
-    fn buffer(&self, bytes: usize) -> Result<SimulatorBuffer> {
-        /// The smallest element that buffers hold where races matter: an arena holds f16 beside f32.
-        const GRANULE: usize = 2;
+    fn buffer(&self, bytes: usize, element: usize) -> Result<SimulatorBuffer> {
         let bytes = bytes.max(1);
         let mut gpu = lock(&self.gpu);
-        let id = gpu.buffer(bytes, GRANULE).map_err(device)?;
+        let id = gpu.buffer(bytes, element).map_err(device)?;
         lock(&self.recording).allocated_bytes += bytes as u64;
-        Ok(SimulatorBuffer { id, address: gpu.host_address(id).expose_provenance(), bytes, gpu: self.gpu.clone() })
+        Ok(SimulatorBuffer {
+            id,
+            address: gpu.host_address(id).expose_provenance(),
+            bytes,
+            gpu: self.gpu.clone(),
+        })
     }
 
     /// The host's pages are not the simulator's: strays could not be told from right accesses there.

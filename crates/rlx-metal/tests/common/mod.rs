@@ -1,5 +1,5 @@
 //! Simulated hardware for tests.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used, clippy::panic)]
 
 use std::path::Path;
 use std::sync::Arc;
