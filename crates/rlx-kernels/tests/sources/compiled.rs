@@ -25,6 +25,20 @@ fn all_kernels_compile_for_the_host() {
 }
 
 #[test]
+fn a_kernel_compiles_without_the_others() {
+    let Some(compiler) = compiler() else { return };
+    let mut seen = Vec::new();
+    for kernel in kernels() {
+        let source = kernel.sources[0].path;
+        if !seen.contains(&source) {
+            seen.push(source);
+            let checked = compiler.check(&library(Target::Host, [kernel]), Pass::Plain);
+            checked.unwrap_or_else(|e| panic!("{} alone: {e}", kernel.name));
+        }
+    }
+}
+
+#[test]
 fn all_kernels_compile_with_real_address_spaces() {
     let Some(compiler) = compiler() else { return };
     let text = library(Target::Syntax, kernels());
