@@ -27,7 +27,7 @@ pub struct Gpu {
     /// As `--gpu-architecture` takes it.
     pub architecture: String,
     /// Those of the manifest, by the source that holds them.
-    modules: Mutex<HashMap<&'static str, Arc<CudaModule>>>,
+    modules: Mutex<HashMap<&'static str, Result<Arc<CudaModule>, String>>>,
     pub tally: Mutex<Tally>,
 }
 
@@ -106,16 +106,12 @@ impl Gpu {
     fn function(&self, kernel: &Kernel) -> Result<CudaFunction, String> {
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
         let source = kernel.sources.first().map_or("", |s| s.path);
-        let module = match modules.get(source) {
-            Some(module) => module.clone(),
-            None => {
-                let beside = |k: &&Kernel| k.sources.first().is_some_and(|s| s.path == source);
-                let kernels: Vec<&Kernel> = manifest::kernels().iter().filter(beside).collect();
-                let module = self.module(&kernels, Contract::Yes)?;
-                modules.insert(source, module.clone());
-                module
-            }
-        };
+        let module = modules.entry(source).or_insert_with(|| {
+            let beside = |k: &&Kernel| k.sources.first().is_some_and(|s| s.path == source);
+            let kernels: Vec<&Kernel> = manifest::kernels().iter().filter(beside).collect();
+            self.module(&kernels, Contract::Yes)
+        });
+        let module = module.clone()?;
         module.load_function(&kernel.name).map_err(|e| e.to_string())
     }
 

@@ -70,7 +70,7 @@ fn main() -> ExitCode {
 
 /// Runs the cases of `families`, all where it is empty; the number of failures.
 fn check(gpu: &Gpu, families: &[String]) -> usize {
-    println!("{:<12} {:>5} {:>6} {:>8} {:>8}  failed", "family", "cases", "checks", "elements", "worst");
+    println!("family       cases checks elements worst f32 worst f16 failed");
     let mut failed = 0;
     let mut worst = Vec::new();
     for (family, cases) in FAMILIES {
@@ -84,22 +84,23 @@ fn check(gpu: &Gpu, families: &[String]) -> usize {
         }
         let tally = std::mem::take(&mut *tally(gpu));
         println!(
-            "{family:<12} {:>5} {:>6} {:>8} {:>8.3}  {}",
+            "{family:<12} {:>5} {:>6} {:>8} {:>9.3} {:>9.3} {:>6}",
             cases.len(),
             tally.checks,
             tally.elems,
-            tally.worst,
+            tally.worst_f32,
+            tally.worst_f16,
             tally.failures.len()
         );
         for failure in tally.failures.iter().take(SHOWN) {
             println!("    {failure}");
         }
         if !tally.worst_at.is_empty() {
-            worst.push(format!("{family}: {:.3} in {}", tally.worst, tally.worst_at));
+            worst.push(format!("{family}: {:.3} in {}", tally.worst_f32, tally.worst_at));
         }
         failed += tally.failures.len();
     }
-    println!("\nthe largest errors, as shares of the tolerance:");
+    println!("\nthe largest errors of f32, as shares of the tolerance:");
     for line in worst {
         println!("  {}", line.replace('\n', " "));
     }

@@ -7,9 +7,10 @@ use crate::harness::Agreement;
 pub struct Tally {
     pub checks: usize,
     pub elems: usize,
-    /// The largest error as a share of its tolerance.
-    pub worst: f64,
-    /// The check with the largest error.
+    /// The largest errors as shares of their tolerances.
+    pub worst_f32: f64,
+    pub worst_f16: f64,
+    /// The check with the largest error of an f32.
     pub worst_at: String,
     pub failures: Vec<String>,
 }
@@ -21,8 +22,9 @@ impl Tally {
         match outcome {
             Ok(agreement) => {
                 self.elems += agreement.elems;
-                if agreement.worst > self.worst {
-                    (self.worst, self.worst_at) = (agreement.worst, what());
+                self.worst_f16 = self.worst_f16.max(agreement.worst_f16);
+                if agreement.worst_f32 > self.worst_f32 {
+                    (self.worst_f32, self.worst_at) = (agreement.worst_f32, what());
                 }
             }
             Err(e) => self.failures.push(format!("{}: {e}", what())),
