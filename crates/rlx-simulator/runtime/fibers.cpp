@@ -67,6 +67,9 @@ struct Pool {
       // Below each stack a page that faults.
       mprotect(stacks + i * EACH, PAGE, PROT_NONE);
       fibers[i].stack = stacks + i * EACH + PAGE;
+      // Stacks a whole number of pages apart would all want the same few lines of the cache.
+      fibers[i].top = fibers[i].stack + STACK_BYTES - i % 32 * 128;
+      fibers[i].simd_matrices = matrices + i / SIMD_WIDTH;
     }
   }
 
@@ -125,7 +128,7 @@ void to_scheduler() { sim_switch(&running.current->sp, running.scheduler_sp); }
 
 void prepare(Fiber& f) {
   // `ret` pops the entry; at a function's first instruction the stack is 8 bytes off a multiple of 16.
-  auto top = reinterpret_cast<uint64_t*>(f.stack + STACK_BYTES);
+  auto top = reinterpret_cast<uint64_t*>(f.top);
   top[-1] = 0;
   top[-2] = reinterpret_cast<uint64_t>(&fiber_main);
   f.sp = top - 8;
@@ -374,10 +377,11 @@ extern "C" uint32_t sim_run(const Dispatch* dispatch, Counts* counts) {
   auto scratch = static_cast<uint8_t*>(aligned_alloc(PAGE, (scratch_bytes / PAGE + 3) * PAGE));
   running.scratch = scratch + PAGE;
   for (uint32_t i = 0; i < dispatch->array_count; i++) running.arrays[i] = running.scratch + running.array_offsets[i];
-  uint64_t cells = (scratch_bytes + 1) / 2 + 1;
+  uint32_t granule = dispatch->array_granule;
+  uint64_t cells = scratch_bytes / granule + 1;
   if (dispatch->hooked) {
     running.scratch_shadow = {static_cast<Cell*>(calloc(cells, sizeof(Cell))),
-                              static_cast<uint8_t*>(calloc(scratch_bytes + 1, 1)), scratch_bytes, 2, 0};
+                              static_cast<uint8_t*>(calloc(scratch_bytes + 1, 1)), scratch_bytes, granule, 0};
   }
   uint32_t total = dispatch->groups[0] * dispatch->groups[1] * dispatch->groups[2];
   auto order = static_cast<uint32_t*>(malloc(sizeof(uint32_t) * (total + 1)));

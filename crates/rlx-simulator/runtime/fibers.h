@@ -8,6 +8,7 @@ enum class State : uint8_t { READY, AT_BARRIER, AT_SIMD_BARRIER, AT_SIMD, DONE }
 struct Fiber {
   void* sp;
   uint8_t* stack;
+  uint8_t* top;  // where the stack begins, which grows downwards
   State state;
   uint32_t flags;
   uint32_t line;
@@ -16,6 +17,7 @@ struct Fiber {
   uint32_t value;
   // Matrices that are alive, and calls on them since the lanes of the simdgroup last met.
   uint32_t matrices, matrix_calls;
+  SimdMatrices* simd_matrices;
 };
 
 struct Running {

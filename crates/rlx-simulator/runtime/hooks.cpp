@@ -60,7 +60,7 @@ struct Place {
   uint64_t offset;
 };
 
-void race(const char* before, const char* after, const Access& a, bool scratch, Place p, uint32_t ordered) {
+void race(const char* before, const char* after, const Access& a, bool scratch, const Place& p, uint32_t ordered) {
   if (!scratch && a.dispatch != running.dispatch->serial) {
     fail(UNORDERED_DISPATCHES,
          "byte %lu of %s %u: dispatch %u %s and dispatch %u %s it, and nothing orders them (ordered below %u)", p.offset,
@@ -78,11 +78,13 @@ void race(const char* before, const char* after, const Access& a, bool scratch, 
 // Whether what another dispatch did is over.
 bool over(const Access& a, uint32_t serial, uint32_t ordered) { return a.dispatch != serial && a.dispatch < ordered; }
 
-void check_cells(Buffer& shadow, uint64_t at, uint64_t bytes, bool write, bool scratch, Place place) {
+void check_cells(Buffer& shadow, uint64_t at, uint64_t bytes, bool write, bool scratch, const Place& place) {
   uint32_t serial = running.dispatch->serial;
   Epochs now = epochs(scratch);
-  uint64_t last = (at + bytes - 1) / shadow.granule;
-  for (uint64_t i = at / shadow.granule; i <= last; i++) {
+  // Sizes are powers of two: a division would cost as much as all the rest.
+  int shift = __builtin_ctz(shadow.granule);
+  uint64_t last = (at + bytes - 1) >> shift;
+  for (uint64_t i = at >> shift; i <= last; i++) {
     Cell& cell = shadow.cells[i];
     const Access& w = cell.write;
     // Threadgroup memory begins anew with each threadgroup.
@@ -104,7 +106,7 @@ void check_cells(Buffer& shadow, uint64_t at, uint64_t bytes, bool write, bool s
   }
 }
 
-void check_bytes(Buffer& shadow, uint64_t at, uint64_t bytes, bool write, bool scratch, Place place) {
+void check_bytes(Buffer& shadow, uint64_t at, uint64_t bytes, bool write, bool scratch, const Place& place) {
   uint8_t* written = shadow.written + at;
   if (!write && memchr(written, 0, bytes) != nullptr) {
     fail(UNWRITTEN, "threadgroup %u, thread %u reads byte %lu of %s %u, which nobody wrote", running.group,
@@ -148,9 +150,9 @@ void check(const void* pointer, uint64_t bytes, bool write, bool aligned) {
   auto stack = reinterpret_cast<uint64_t>(running.current->stack);
   if (address >= stack && address + bytes <= stack + STACK_BYTES) return;
   (write ? running.counts.writes : running.counts.reads)++;
-  if (aligned && address % bytes != 0) {
+  if (aligned && (address & (bytes - 1)) != 0) {
     fail(MISALIGNED, "threadgroup %u, thread %u: an access of %lu bytes at an address that is %lu off", running.group,
-         running.thread, bytes, address % bytes);
+         running.thread, bytes, address & (bytes - 1));
     return;
   }
   auto scratch = reinterpret_cast<uint64_t>(running.scratch);

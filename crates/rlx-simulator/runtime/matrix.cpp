@@ -23,28 +23,19 @@ enum Kind : uint32_t { FILL, LOAD_F32, LOAD_F16, STORE_F32, STORE_F16, MULTIPLY_
 
 constexpr uint32_t TURNED = 1;
 
-SimdMatrices& own() { return running.matrices[running.thread / SIMD_WIDTH]; }
+SimdMatrices& own() { return *running.current->simd_matrices; }
 
-// What a lane passes, of which all must pass the same.
-bool same(const MatrixCall& a, const MatrixCall& b) { return memcmp(&a, &b, sizeof a) == 0; }
-
-// Whether the lane that runs is the first to come to this call.
-bool first(const MatrixCall& call) {
-  Fiber* self = running.current;
-  SimdMatrices& m = own();
-  uint32_t at = self->matrix_calls++;
-  if (at == m.count) {
-    if (m.count == m.room) {
-      m.room = m.room == 0 ? 1024 : m.room * 2;
-      m.calls = static_cast<MatrixCall*>(realloc(m.calls, m.room * sizeof(MatrixCall)));
-      if (m.calls == nullptr) abort();
-    }
-    m.calls[m.count++] = call;
-    running.counts.simd_ops++;
-    return true;
+void remember(SimdMatrices& m, const MatrixCall& call) {
+  if (m.count == m.room) {
+    m.room = m.room == 0 ? 1024 : m.room * 2;
+    m.calls = static_cast<MatrixCall*>(realloc(m.calls, m.room * sizeof(MatrixCall)));
+    if (m.calls == nullptr) abort();
   }
-  const MatrixCall& other = m.calls[at];
-  if (same(call, other)) return false;
+  m.calls[m.count++] = call;
+  running.counts.simd_ops++;
+}
+
+void differs(const MatrixCall& call, const MatrixCall& other) {
   uint32_t simd = running.thread / SIMD_WIDTH, lane = running.thread % SIMD_WIDTH;
   if (call.line != other.line || call.kind != other.kind) {
     fail(SIMD_NOT_REACHED, "simdgroup %u: lane %u is at line %u of the text, another lane at line %u", simd, lane, call.line,
@@ -54,6 +45,18 @@ bool first(const MatrixCall& call) {
          call.line, lane);
   }
   sim_leave();
+}
+
+// Whether the lane that runs is the first to come to this call.
+inline __attribute__((always_inline)) bool first(const MatrixCall& call) {
+  Fiber* self = running.current;
+  SimdMatrices& m = *self->simd_matrices;
+  uint32_t at = self->matrix_calls++;
+  if (at == m.count) {
+    remember(m, call);
+    return true;
+  }
+  if (!(call == m.calls[at])) differs(call, m.calls[at]);
   return false;
 }
 

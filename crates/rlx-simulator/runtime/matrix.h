@@ -9,6 +9,14 @@ struct MatrixCall {
   uint32_t matrices[4];
   uint64_t pointer;  // or the bits of a value
   uint64_t row_stride;
+
+  // Field by field, since 31 of 32 calls do nothing but this.
+  bool operator==(const MatrixCall& o) const {
+    uint32_t places = (matrices[0] ^ o.matrices[0]) | (matrices[1] ^ o.matrices[1]) | (matrices[2] ^ o.matrices[2]) |
+                      (matrices[3] ^ o.matrices[3]);
+    uint64_t memory = (pointer ^ o.pointer) | (row_stride ^ o.row_stride);
+    return ((kind ^ o.kind) | (line ^ o.line) | places | memory) == 0;
+  }
 };
 
 struct SimdMatrices {

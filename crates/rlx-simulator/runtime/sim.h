@@ -60,6 +60,7 @@ struct Dispatch {
   uint32_t threads;
   uint32_t array_count;
   uint32_t array_bytes[MAX_ARRAYS];
+  uint32_t array_granule;
   uint32_t serial;
   uint32_t hooked;
 };

@@ -63,6 +63,7 @@ struct Dispatch {
     threads: u32,
     array_count: u32,
     array_bytes: [u32; MAX_ARRAYS],
+    array_granule: u32,
     serial: u32,
     hooked: u32,
 }
@@ -80,6 +81,8 @@ pub(crate) struct Run<'a> {
     pub(crate) groups: [u32; 3],
     pub(crate) threads: u32,
     pub(crate) array_bytes: &'a [u32],
+    /// The size of the smallest element of threadgroup memory.
+    pub(crate) array_granule: u32,
     pub(crate) serial: u32,
     pub(crate) hooked: bool,
 }
@@ -163,6 +166,7 @@ impl SharedObject {
             threads: run.threads,
             array_count: u32::try_from(run.array_bytes.len()).ok()?,
             array_bytes,
+            array_granule: run.array_granule,
             serial: run.serial,
             hooked: run.hooked.into(),
         };

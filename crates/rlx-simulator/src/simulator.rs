@@ -275,6 +275,8 @@ impl Simulator {
             })
             .collect();
         let array_bytes: Vec<u32> = launch.kernel.scratch.iter().map(Scratch::bytes).collect();
+        let sizes = launch.kernel.scratch.iter().map(|s| s.dtype.block_bytes());
+        let array_granule = sizes.min().unwrap_or(1) as u32;
         let mut run = Run {
             entry,
             bindings: &bindings,
@@ -283,6 +285,7 @@ impl Simulator {
             groups: launch.geometry.groups,
             threads: launch.geometry.threads,
             array_bytes: &array_bytes,
+            array_granule,
             serial: self.serial,
             hooked: library.mode == Mode::Hooked,
         };
