@@ -222,6 +222,50 @@ args_struct! {
 }
 
 args_struct! {
+    /// Arguments of the products of matrices. `b_row` and `b_step` are of `b` seen as `[N, K]`.
+    MatMulArgs {
+        /// Rows of the result in each batch.
+        m: u32,
+        /// Columns of the result.
+        n: u32,
+        /// Elements of a sum.
+        k: u32,
+        /// Tiles along the rows of a batch.
+        row_tiles: u32,
+        /// Tiles along the columns.
+        column_tiles: u32,
+        /// The distance between rows of `a`.
+        a_row: u32,
+        /// The distance between neighbours in a row of `a`.
+        a_step: u32,
+        /// The distance between rows of `b`, each of which gives a column.
+        b_row: u32,
+        /// The distance between neighbours in a row of `b`.
+        b_step: u32,
+        /// The distance between rows of the residual.
+        residual_row: u32,
+        /// The distance between columns of the residual.
+        residual_step: u32,
+        /// Whether there is a bias.
+        has_bias: u32,
+        /// Whether there is a residual.
+        has_residual: u32,
+        /// The place of the function in `Activation::WORDS`.
+        activation: u32,
+        /// The number of axes of batches.
+        batch_rank: u32,
+        /// Sizes of the axes of batches.
+        batch_sizes: [u32; MAX_RANK],
+        /// Strides of `a` along them.
+        a_batch: [u32; MAX_RANK],
+        /// Strides of `b` along them; 0 where it is broadcast.
+        b_batch: [u32; MAX_RANK],
+        /// Strides of the residual along them.
+        residual_batch: [u32; MAX_RANK],
+    }
+}
+
+args_struct! {
     /// Arguments of `rope`.
     RopeArgs {
         /// Threads that have work: tokens times heads times the units of a head, which are its pairs and the elements

@@ -6,6 +6,7 @@
 mod activation;
 mod elementwise;
 mod embedding;
+mod matmul;
 mod norm;
 mod pooling;
 mod position;
@@ -16,6 +17,8 @@ use rlx_ir::Op;
 use rlx_ir::ops::activation::glu::Glu;
 use rlx_ir::ops::elementwise::cast::Cast;
 use rlx_ir::ops::embedding::embedding::Embedding;
+use rlx_ir::ops::matmul::linear::Linear;
+use rlx_ir::ops::matmul::matmul::MatMul;
 use rlx_ir::ops::norm::add_layer_norm::AddLayerNorm;
 use rlx_ir::ops::norm::add_rms_norm::AddRmsNorm;
 use rlx_ir::ops::norm::layer_norm::LayerNorm;
@@ -58,6 +61,13 @@ pub enum Work {
         /// The elements of a row.
         width: usize,
     },
+    /// Threadgroups of a fixed size.
+    Tiles {
+        /// The number of threadgroups.
+        groups: usize,
+        /// The simdgroups of each.
+        simds: usize,
+    },
 }
 
 impl Work {
@@ -69,6 +79,7 @@ impl Work {
         match self {
             Self::PerElement(elems) => geometry::per_element(elems, limits, pipeline_threads),
             Self::PerRow { rows, width } => geometry::per_row(rows, width, limits, pipeline_threads),
+            Self::Tiles { groups, simds } => geometry::tiles(groups, simds, limits, pipeline_threads),
         }
     }
 }
@@ -87,6 +98,23 @@ pub struct Call {
 }
 
 impl Call {
+    /// What to launch; `None` where there is nothing to do.
+    ///
+    /// # Errors
+    /// `UnsupportedOnDevice` where the device cannot launch so much, or has too little threadgroup memory.
+    pub fn geometry(&self, limits: DeviceLimits, pipeline_threads: u32) -> Result<Option<Geometry>> {
+        let bytes = self.kernel.scratch_bytes();
+        if bytes > limits.threadgroup_bytes {
+            rlx_ir::bail!(
+                UnsupportedOnDevice,
+                "{}: {bytes} bytes of threadgroup memory, but the device has {}",
+                self.kernel.name,
+                limits.threadgroup_bytes
+            );
+        }
+        self.work.geometry(limits, pipeline_threads)
+    }
+
     /// A call whose buffers are the operands in order, then the results.
     fn new(name: &str, args: &impl Args, operands: usize, work: Work) -> Result<Self> {
         let kernel = find(name)?;
@@ -118,6 +146,10 @@ pub fn call(op: &dyn Op, operands: &[Layout]) -> Result<Call> {
         reduce::reduce(op, operands)
     } else if let Some(op) = op.downcast::<Embedding>() {
         embedding::embedding(op, operands)
+    } else if let Some(op) = op.downcast::<MatMul>() {
+        matmul::matmul(*op, operands)
+    } else if let Some(op) = op.downcast::<Linear>() {
+        matmul::linear(*op, operands)
     } else if let Some(op) = op.downcast::<Rope>() {
         position::rope(op, operands)
     } else if let Some(op) = op.downcast::<Glu>() {

@@ -91,6 +91,27 @@ pub fn per_row(
     Ok(Some(Geometry { groups: [check_groups(rows, limits)?, 1, 1], threads }))
 }
 
+/// `groups` threadgroups of exactly `simds` simdgroups; `None` where there is none.
+///
+/// # Errors
+/// `UnsupportedOnDevice` where the threadgroup or the grid is too large.
+pub fn tiles(
+    groups: usize,
+    simds: usize,
+    limits: DeviceLimits,
+    pipeline_threads: u32,
+) -> Result<Option<Geometry>> {
+    if groups == 0 {
+        return Ok(None);
+    }
+    let threads = index(simds)?.saturating_mul(SIMD_WIDTH);
+    let most = most_threads(limits, pipeline_threads)?;
+    if threads > most {
+        rlx_ir::bail!(UnsupportedOnDevice, "a threadgroup of {threads} threads, but at most {most} fit");
+    }
+    Ok(Some(Geometry { groups: [check_groups(groups, limits)?, 1, 1], threads }))
+}
+
 /// A size or stride as kernels take it.
 ///
 /// # Errors
@@ -129,6 +150,15 @@ mod tests {
         assert_eq!(at(100_000, 1024), Some((5, 1024)));
         assert_eq!(at(100_000, 448), Some((5, 448)));
         assert_eq!(per_row(0, 384, LIMITS, 1024).unwrap(), None);
+    }
+
+    #[test]
+    fn tiles_have_their_threads_or_none() {
+        let at = |groups, pipeline| tiles(groups, 4, LIMITS, pipeline);
+        assert_eq!(at(0, 1024).unwrap(), None);
+        assert_eq!(at(3, 1024).unwrap(), Some(Geometry { groups: [3, 1, 1], threads: 128 }));
+        assert_eq!(at(3, 128).unwrap(), Some(Geometry { groups: [3, 1, 1], threads: 128 }));
+        assert!(at(3, 127).unwrap_err().message().contains("at most 96 fit"));
     }
 
     #[test]

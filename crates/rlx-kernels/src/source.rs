@@ -47,6 +47,9 @@ sources! {
     CAST "elementwise/cast.metal" uses [IDS, CONVERT];
     REDUCE "reduce/reduce.metal" uses [GROUP, CONVERT, INTEGER];
     EMBEDDING "embedding/embedding.metal" uses [IDS];
+    EPILOGUE "matmul/epilogue.h" uses [IDS, MATH];
+    MATMUL "matmul/matmul.metal" uses [EPILOGUE];
+    FEW_ROWS "matmul/few_rows.metal" uses [EPILOGUE];
     ROPE "position/rope.metal" uses [IDS];
     GLU "activation/glu.metal" uses [IDS, MATH];
     L2_NORMALIZE "pooling/l2_normalize.metal" uses [GROUP];

@@ -3,6 +3,7 @@
 mod activation;
 mod elementwise;
 mod embedding;
+mod matmul;
 mod norm;
 mod pooling;
 mod position;
@@ -55,6 +56,7 @@ const FAMILIES: &[&[Row]] = &[
     shape::ROWS,
     elementwise::ROWS,
     reduce::ROWS,
+    matmul::ROWS,
     embedding::ROWS,
     position::ROWS,
     activation::ROWS,

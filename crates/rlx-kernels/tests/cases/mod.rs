@@ -5,6 +5,7 @@ pub mod harness;
 mod activation;
 mod elementwise;
 mod embedding;
+mod matmul;
 mod norm;
 mod pooling;
 mod position;
@@ -19,6 +20,7 @@ pub const FAMILIES: &[(&str, &[Case])] = &[
     ("activation", activation::CASES),
     ("elementwise", elementwise::CASES),
     ("embedding", embedding::CASES),
+    ("matmul", matmul::CASES),
     ("norm", norm::CASES),
     ("pooling", pooling::CASES),
     ("position", position::CASES),
