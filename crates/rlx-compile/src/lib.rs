@@ -15,4 +15,4 @@ pub use pipeline::{CompileOptions, STAGES, Stage, When, run_passes};
 pub use plan::{Plan, build_plan};
 pub use precision::{Compute, Keep, PrecisionPolicy};
 pub use rewrite::PassReport;
-pub use target::{AnyTarget, CoreTarget, Layout, OpFacts, OperandFacts, Role, Support, Target};
+pub use target::{AnyTarget, CoreTarget, Layout, OpFacts, OperandFacts, RegionFacts, Role, Support, Target};

@@ -2,6 +2,8 @@
 
 use rlx_ir::{Dim, Op, Symbols, Type};
 
+use crate::plan::{PlanRegion, SizeTable, Step};
+
 /// What a backend is told about one use of an op. "Supported" is never decided by the op's name alone.
 #[derive(Clone, Copy, Debug)]
 pub struct OpFacts<'a> {
@@ -42,6 +44,26 @@ pub enum Role {
     Weight,
     /// A state.
     State,
+}
+
+/// What a backend is told about a region of a plan.
+#[derive(Clone, Copy, Debug)]
+pub struct RegionFacts<'a> {
+    /// The region: its kind with roles, its range of steps, what goes in and comes out.
+    pub region: &'a PlanRegion,
+    /// All steps of the plan. Which results share a buffer may still change.
+    pub steps: &'a [Step],
+    /// The sizes that their operands refer to.
+    pub sizes: &'a SizeTable,
+    /// The graph's symbols with their bounds.
+    pub symbols: &'a Symbols,
+}
+
+impl<'a> RegionFacts<'a> {
+    /// The region's own steps.
+    pub fn region_steps(&self) -> &'a [Step] {
+        &self.steps[self.region.steps.clone()]
+    }
 }
 
 /// A backend's answer.
@@ -89,6 +111,13 @@ pub trait Target: Send + Sync {
     /// The operand whose memory the first result may take over, where this is its last use and sizes are equal.
     fn in_place(&self, _facts: &OpFacts<'_>) -> Option<usize> {
         None
+    }
+
+    /// Whether it runs the region as a whole. A region that it claims stands in the plan with its steps; it must make the
+    /// region's [outputs](PlanRegion::outputs) and may leave out all other results. What lies within a claimed region is
+    /// not asked about.
+    fn claims(&self, _facts: &RegionFacts<'_>) -> Support {
+        Support::No("the device runs the steps".to_owned())
     }
 }
 

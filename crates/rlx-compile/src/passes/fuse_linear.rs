@@ -10,7 +10,7 @@ use rlx_ir::ops::elementwise::binary::{Binary, BinaryKind};
 use rlx_ir::ops::elementwise::unary::{Unary, UnaryKind};
 use rlx_ir::ops::matmul::linear::Linear;
 use rlx_ir::ops::matmul::matmul::MatMul;
-use rlx_ir::{Graph, Node, NodeId, Type, Value};
+use rlx_ir::{Graph, Node, NodeId, Op, Type, Value};
 use smallvec::{SmallVec, smallvec};
 
 use super::{Pass, PassContext};
@@ -80,15 +80,15 @@ impl Product {
     }
 }
 
-/// The function that `node` applies to its operand, if `linear` has it.
-pub(super) fn activation_of(node: &Node) -> Option<Activation> {
-    if let Some(gelu) = node.op.downcast::<Gelu>() {
+/// The function that `op` applies to its operand, if `linear` has it.
+pub(crate) fn activation_of(op: &dyn Op) -> Option<Activation> {
+    if let Some(gelu) = op.downcast::<Gelu>() {
         return Some(gelu.activation());
     }
-    if node.op.is::<Silu>() {
+    if op.is::<Silu>() {
         return Some(Activation::Silu);
     }
-    match node.op.downcast::<Unary>()?.kind {
+    match op.downcast::<Unary>()?.kind {
         UnaryKind::Relu => Some(Activation::Relu),
         UnaryKind::Tanh => Some(Activation::Tanh),
         UnaryKind::Sigmoid => Some(Activation::Sigmoid),
@@ -107,7 +107,7 @@ fn product(cx: &Matcher<'_>, id: NodeId) -> Option<Product> {
         let (inner, _) = cx.producer(value)?;
         if cx.single_use(value) { product(cx, inner) } else { None }
     };
-    if let Some(activation) = activation_of(node) {
+    if let Some(activation) = activation_of(&*node.op) {
         let mut p = inner(node.operands[0])?;
         if p.activation != Activation::None || p.residual.is_some() {
             return None;
@@ -161,7 +161,7 @@ fn apply(cx: &Matcher<'_>, id: NodeId) -> Outcome {
 /// The product that the activation at the end of `p` is multiplied with, if both can become one gated unit. That is better
 /// than an epilogue: see `fuse_parallel`.
 fn gates(cx: &Matcher<'_>, end: &Node, p: &Product) -> Option<Arc<str>> {
-    let activation = activation_of(end)?;
+    let activation = activation_of(&*end.op)?;
     let [user] = cx.users(end.results[0]) else { return None };
     let (mul, Binary { kind: BinaryKind::Mul }) = cx.node_as::<Binary>(*user)? else { return None };
     let up = mul.operands.iter().copied().find(|&v| v != end.results[0])?;
@@ -184,7 +184,7 @@ fn gates(cx: &Matcher<'_>, end: &Node, p: &Product) -> Option<Arc<str>> {
 /// An epilogue of a product that others read too, or of one that has an epilogue already.
 fn near_miss(cx: &Matcher<'_>, node: &Node) -> Outcome {
     let is_add = matches!(node.op.downcast(), Some(Binary { kind: BinaryKind::Add }));
-    if !is_add && activation_of(node).is_none() {
+    if !is_add && activation_of(&*node.op).is_none() {
         return Outcome::NoMatch;
     }
     for &value in &node.operands {

@@ -163,7 +163,7 @@ fn glu_of_halves(cx: &Matcher<'_>, id: NodeId) -> Outcome {
     for side in [0, 1] {
         let (gated, up) = (node.operands[side], node.operands[1 - side]);
         let Some((act_id, act)) = cx.producer(gated) else { continue };
-        let Some(activation) = activation_of(act) else { continue };
+        let Some(activation) = activation_of(&*act.op) else { continue };
         let (Some((whole, first)), Some((other, second))) =
             (part_of_last_axis(cx, act.operands[0]), part_of_last_axis(cx, up))
         else {

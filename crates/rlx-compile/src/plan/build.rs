@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::memory::{Lifetime, lay_out};
 use super::prepare::{PreparedWeight, WeightExpr};
+use super::regions::{self, PlanRegion};
 use super::{Action, ArenaLayout, Buffer, BufferId, Home, Operand, Plan, Port, SizeId, SizeTable, Step};
 use crate::error::{Error, Result};
 use crate::target::{Layout, OpFacts, OperandFacts, Role, Support, Target};
@@ -20,7 +21,11 @@ pub fn build_plan(graph: &Graph, target: &dyn Target) -> Result<Plan> {
     for (index, node) in graph.nodes().iter().enumerate() {
         b.node(index, node)?;
     }
-    b.finish()
+    let plan = b.finish()?;
+    if cfg!(debug_assertions) {
+        plan.verify_regions()?;
+    }
+    Ok(plan)
 }
 
 /// Where a value is while the plan is built.
@@ -396,7 +401,9 @@ impl<'a> PlanBuilder<'a> {
             };
             outputs.push(operand);
         }
-        let (buffers, arena) = self.lay_out(&outputs)?;
+        let (mut regions, region_misses) = regions::find(&self.steps, &outputs, self.drafts.len());
+        self.claim(&mut regions, &mut outputs);
+        let (buffers, arena) = self.lay_out(&outputs, &regions)?;
         Ok(Plan {
             name: self.graph.name().to_owned(),
             symbols: self.graph.symbols().clone(),
@@ -409,10 +416,26 @@ impl<'a> PlanBuilder<'a> {
             buffers,
             steps: self.steps,
             arena,
+            regions,
+            region_misses,
         })
     }
 
-    fn lay_out(&mut self, outputs: &[Operand]) -> Result<(Vec<Buffer>, ArenaLayout)> {
+    fn claim(&mut self, regions: &mut [PlanRegion], outputs: &mut [Operand]) {
+        regions::claim(regions, self.target, &self.steps, &self.sizes, self.graph.symbols());
+        let drafts = &mut self.drafts;
+        let changed = regions::part_from_inputs(regions, &mut self.steps, outputs, |like| {
+            let Draft { home: None, bytes } = &drafts[like.index()] else { return None };
+            let bytes = bytes.clone();
+            drafts.push(Draft { home: None, bytes });
+            Some(BufferId(u32::try_from(drafts.len() - 1).unwrap_or(u32::MAX)))
+        });
+        if changed {
+            regions::update_boundaries(regions, &self.steps, outputs, self.drafts.len());
+        }
+    }
+
+    fn lay_out(&mut self, outputs: &[Operand], regions: &[PlanRegion]) -> Result<(Vec<Buffer>, ArenaLayout)> {
         let mut spans: Vec<Option<(usize, usize)>> = vec![None; self.drafts.len()];
         let mut touch = |buffer: BufferId, step: usize| {
             let span = spans[buffer.index()].get_or_insert((step, step));
@@ -422,6 +445,12 @@ impl<'a> PlanBuilder<'a> {
             step.operands.iter().chain(&step.results).for_each(|o| touch(o.buffer, index));
         }
         outputs.iter().for_each(|o| touch(o.buffer, self.steps.len()));
+        for region in regions.iter().filter(|r| r.is_claimed()) {
+            region.inputs.iter().for_each(|&buffer| touch(buffer, region.steps.end - 1));
+            for output in &region.outputs {
+                touch(self.steps[output.step].results[output.index].buffer, region.steps.start);
+            }
+        }
         let (mut lifetimes, mut owners) = (Vec::new(), Vec::new());
         for (i, draft) in self.drafts.iter().enumerate() {
             if draft.home.is_some() {

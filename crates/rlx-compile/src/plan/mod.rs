@@ -5,13 +5,16 @@
 //!   state or a prepared weight.
 //! - [`PreparedWeight`]s are the weight-only work, done once at load.
 //! - All sizes are entries of one [`SizeTable`]; binding new symbols evaluates that table and nothing else.
+//! - [`PlanRegion`]s name steps that belong together, for backends that run them as one thing.
 //!
-//! Next door: `memory` lays out the arena, `prepare` describes weights, `build` turns a graph into a plan.
+//! Next door: `memory` lays out the arena, `prepare` describes weights, `build` turns a graph into a plan, `regions` finds
+//! regions in it.
 
 mod build;
 mod memory;
 mod prepare;
 mod print;
+mod regions;
 mod sizes;
 
 use rlx_ir::op::Cost;
@@ -24,6 +27,10 @@ use crate::target::{OperandFacts, Role};
 pub use build::build_plan;
 pub use memory::{ArenaLayout, Lifetime, Placement, lay_out};
 pub use prepare::{PreparedWeight, WeightExpr};
+pub use regions::{
+    AttentionBlock, BertLayer, Claim, EmbeddingBlock, NomicLayer, PlanRegion, PoolingHead, RegionKind,
+    RegionMiss, ResultRef,
+};
 pub use sizes::{SizeId, SizeTable, Sizes};
 
 /// A compiled graph, before a backend makes an executable of it.
@@ -51,6 +58,10 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Size and quality of the arena.
     pub arena: ArenaLayout,
+    /// Steps that belong together, in the order of their first steps, outer ones before what lies within them.
+    pub regions: Vec<PlanRegion>,
+    /// What looks like a region, but is none.
+    pub region_misses: Vec<RegionMiss>,
 }
 
 impl Plan {
@@ -185,6 +196,26 @@ impl Step {
             Action::Copy => Cost::of_types(Dim::constant(0), &operands, &results),
         }
     }
+
+    /// What a backend was told about the operands when it said that it supports the step; `sizes` are the plan's.
+    pub fn operand_facts(&self, sizes: &SizeTable) -> Vec<OperandFacts> {
+        let strides = |o: &Operand| o.strides.iter().map(|&s| sizes.dim(s).clone()).collect();
+        let facts = |o: &Operand| OperandFacts {
+            ty: o.ty.clone(),
+            role: o.role,
+            strides: (!o.dense).then(|| strides(o)),
+        };
+        self.operands.iter().map(facts).collect()
+    }
+}
+
+/// What a backend makes one call of: a step by itself, or a region that it claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit<'a> {
+    /// The step of this index.
+    Step(usize),
+    /// The steps of a claimed region.
+    Region(&'a PlanRegion),
 }
 
 impl Plan {
@@ -195,12 +226,21 @@ impl Plan {
 
     /// What a backend was told about the operands of `step` when it said that it supports it.
     pub fn operand_facts(&self, step: &Step) -> Vec<OperandFacts> {
-        let strides = |o: &Operand| o.strides.iter().map(|&s| self.sizes.dim(s).clone()).collect();
-        let facts = |o: &Operand| OperandFacts {
-            ty: o.ty.clone(),
-            role: o.role,
-            strides: (!o.dense).then(|| strides(o)),
-        };
-        step.operands.iter().map(facts).collect()
+        step.operand_facts(&self.sizes)
+    }
+
+    /// All steps in order, those of claimed regions together.
+    pub fn units(&self) -> impl Iterator<Item = Unit<'_>> {
+        let mut claimed = self.regions.iter().filter(|r| r.is_claimed()).peekable();
+        let mut step = 0;
+        std::iter::from_fn(move || {
+            let start = step;
+            if let Some(region) = claimed.next_if(|r| r.steps.start == start) {
+                step = region.steps.end;
+                return Some(Unit::Region(region));
+            }
+            step += 1;
+            (start < self.steps.len()).then_some(Unit::Step(start))
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Action, Home, Operand, Plan, Step};
+use super::{Action, BufferId, Claim, Home, Operand, Plan, PlanRegion, Step};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,6 +32,13 @@ impl fmt::Display for Plan {
             write!(f, "  {index}: ")?;
             self.write_step(f, step)?;
         }
+        for (index, region) in self.regions.iter().enumerate() {
+            write!(f, "  region {index} ")?;
+            self.write_region(f, region)?;
+        }
+        for miss in &self.region_misses {
+            writeln!(f, "  no {} at {}: {}", miss.kind, miss.step, miss.reason)?;
+        }
         let outputs: Vec<String> = self.outputs.iter().map(|o| self.operand(o)).collect();
         writeln!(f, "  return {}\n}}", outputs.join(", "))
     }
@@ -56,15 +63,46 @@ impl Plan {
         writeln!(f)
     }
 
-    /// A buffer's name, type, and strides and offset where they are not the plain ones.
-    fn operand(&self, o: &Operand) -> String {
-        let index = o.buffer.index();
-        let name = match self.buffers[index].home {
+    /// Kind, steps with their roles, what goes in and comes out, and what the target said.
+    fn write_region(&self, f: &mut fmt::Formatter<'_>, region: &PlanRegion) -> fmt::Result {
+        let roles: Vec<String> =
+            region.kind.roles().iter().map(|(name, step)| format!("{name} {step}")).collect();
+        let inputs: Vec<String> = region.inputs.iter().map(|&b| self.buffer_name(b)).collect();
+        let results = region.outputs.iter().map(|o| &self.steps[o.step].results[o.index]);
+        let outputs: Vec<String> = results.map(|r| self.buffer_name(r.buffer)).collect();
+        write!(
+            f,
+            "{} steps {}..{} ({}) of {} to {}",
+            region.kind.name(),
+            region.steps.start,
+            region.steps.end,
+            roles.join(", "),
+            inputs.join(", "),
+            outputs.join(", ")
+        )?;
+        let scope = region.scope(&self.steps);
+        if !scope.is_empty() {
+            write!(f, " in {scope:?}")?;
+        }
+        match &region.claim {
+            Claim::Claimed => writeln!(f, ", claimed"),
+            Claim::Within(outer) => writeln!(f, ", within region {outer}"),
+            Claim::Refused(reason) => writeln!(f, ", not claimed: {reason}"),
+        }
+    }
+
+    fn buffer_name(&self, buffer: BufferId) -> String {
+        match self.buffer(buffer).home {
             Home::Input(i) => format!("input {:?}", self.inputs[i as usize].name),
             Home::State(i) => format!("state {:?}", self.states[i as usize].name),
             Home::Weight(i) => format!("w{i}"),
-            Home::Arena { .. } => format!("b{index}"),
-        };
+            Home::Arena { .. } => format!("b{}", buffer.index()),
+        }
+    }
+
+    /// A buffer's name, type, and strides and offset where they are not the plain ones.
+    fn operand(&self, o: &Operand) -> String {
+        let name = self.buffer_name(o.buffer);
         let offset = self.sizes.dim(o.offset);
         let at = if offset.as_const() == Some(0) { String::new() } else { format!(" at {offset}") };
         let strides = if o.dense {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rlx_compile::passes::{PassContext, by_name};
 use rlx_compile::rewrite::PassReport;
 use rlx_compile::{
-    AnyTarget, CompileOptions, Compute, CoreTarget, Keep, OpFacts, PrecisionPolicy, Support, Target,
+    CompileOptions, Compute, CoreTarget, Keep, OpFacts, PrecisionPolicy, RegionFacts, Support, Target,
     build_plan, run_passes,
 };
 use rlx_ir::text::parse;
@@ -47,27 +47,50 @@ fn print_twice(graph: &Graph) -> Result<String> {
     Ok(text)
 }
 
-/// Every op but those that are named; `blocks` is every op on a block type.
-struct Without(Vec<String>);
+/// A device as the command describes it: `core` runs core ops alone, `without=OPS` all but those (`blocks` is every op on a
+/// block type), others all; `claim=KINDS` are the regions that it runs as a whole; with `in_place` every op may write over
+/// its first operand.
+struct Described<'a> {
+    core: bool,
+    without: Vec<&'a str>,
+    claims: Vec<&'a str>,
+    in_place: bool,
+}
 
-impl Target for Without {
-    fn supports(&self, facts: &OpFacts<'_>) -> Support {
-        if self.0.iter().any(|n| n == facts.op.name()) {
-            return Support::No(format!("there is no kernel for {}", facts.op.name()));
+impl<'a> Described<'a> {
+    fn of(case: &'a Case) -> Self {
+        let list = |option: &str| case.option(option).map_or_else(Vec::new, |v| v.split(',').collect());
+        Self {
+            core: case.has("core"),
+            without: list("without"),
+            claims: list("claim"),
+            in_place: case.has("in_place"),
         }
-        let block = facts.operands.iter().find(|o| o.ty.dtype.is_block());
-        if let Some(operand) = block.filter(|_| self.0.iter().any(|n| n == "blocks")) {
-            return Support::No(format!("no kernel takes {}", operand.ty.dtype));
-        }
-        Support::Yes
     }
 }
 
-fn target(case: &Case) -> Box<dyn Target> {
-    match case.option("without") {
-        Some(ops) => Box::new(Without(ops.split(',').map(str::to_owned).collect())),
-        None if case.has("core") => Box::new(CoreTarget),
-        None => Box::new(AnyTarget),
+impl Target for Described<'_> {
+    fn supports(&self, facts: &OpFacts<'_>) -> Support {
+        if self.without.iter().any(|n| *n == facts.op.name()) {
+            return Support::No(format!("there is no kernel for {}", facts.op.name()));
+        }
+        let block = facts.operands.iter().find(|o| o.ty.dtype.is_block());
+        if let Some(operand) = block.filter(|_| self.without.contains(&"blocks")) {
+            return Support::No(format!("no kernel takes {}", operand.ty.dtype));
+        }
+        if self.core && self.without.is_empty() { CoreTarget.supports(facts) } else { Support::Yes }
+    }
+
+    fn in_place(&self, _: &OpFacts<'_>) -> Option<usize> {
+        self.in_place.then_some(0)
+    }
+
+    fn claims(&self, facts: &RegionFacts<'_>) -> Support {
+        let kind = facts.region.kind.name();
+        match self.claims.contains(&kind) {
+            true => Support::Yes,
+            false => Support::No(format!("there is no kernel for {kind}")),
+        }
     }
 }
 
@@ -117,9 +140,9 @@ fn pass(case: &Case) -> Result<String> {
     case.check_options(&["without", "compute", "keep"])?;
     let name = case.command.get(1).map_or("", String::as_str);
     let Some(pass) = by_name(name) else { rlx_ir::bail!(InvalidArgument, "there is no pass {name:?}") };
-    let target = target(case);
+    let target = Described::of(case);
     let precision = policy(case)?;
-    let cx = PassContext { target: &*target, precision: &precision };
+    let cx = PassContext { target: &target, precision: &precision };
     let before = graph(case)?;
     let (after, report) = (pass.run)(before.clone(), &cx)?;
     let text = checked(case, &before, &after, &[report])?;
@@ -132,15 +155,22 @@ fn pass(case: &Case) -> Result<String> {
 
 fn pipeline(case: &Case) -> Result<String> {
     case.check_options(&["without", "fuse", "stop_after", "compute", "keep"])?;
-    let (target, options) = (target(case), options(case)?);
+    let (target, options) = (Described::of(case), options(case)?);
     let before = graph(case)?;
-    let (after, reports) = run_passes(before.clone(), &*target, &options)?;
+    let (after, reports) = run_passes(before.clone(), &target, &options)?;
     checked(case, &before, &after, &reports)
 }
 
+/// The plan of the graph as it is, or, with `passes`, of what the pipeline makes of it.
 fn plan(case: &Case) -> Result<String> {
-    case.check_options(&["without"])?;
-    Ok(build_plan(&graph(case)?, &*target(case))?.to_string())
+    case.check_options(&["without", "claim", "fuse", "compute", "keep"])?;
+    let (target, mut graph) = (Described::of(case), graph(case)?);
+    if case.has("passes") {
+        graph = run_passes(graph, &target, &options(case)?)?.0;
+    }
+    let plan = build_plan(&graph, &target)?;
+    plan.verify_regions()?;
+    Ok(plan.to_string())
 }
 
 fn interpreted(case: &Case, backend: Option<&Arc<dyn Backend>>) -> Result<String> {

@@ -23,11 +23,13 @@
 //!   the interpreter computes the same before and after;
 //! - `pipeline [TARGET] [OPTION=VALUE...]`: the same for all stages; also `fuse=off` and `stop_after=STAGE`;
 //!   `pass` and `pipeline` take `compute=f32|f16|bf16|int8` and `keep=scope:NAME|op:NAME|weight:NAME`;
-//! - `plan [TARGET]`: prints the plan of the graph as it is;
+//! - `plan [passes] [TARGET] [OPTION=VALUE...]`: prints the plan of the graph as it is or, with `passes`, after all stages;
+//!   the options are those of `pipeline`. The runner also checks the regions;
 //! - `run [half]`: interprets the graph; with [`run_dir_on`] a backend also runs it, and must agree: but for roundings to
 //!   f32, or with `half` to f16, as where keys and values are kept in f16.
 //!
-//! Targets: `any` (the default) runs every op, `core` none but core ops, `without=OP,OP` every op but those.
+//! Targets: `any` (the default) runs every op, `core` none but core ops, `without=OP,OP` every op but those. For `plan`
+//! also `claim=KIND,KIND`: the regions that it runs as a whole; and `in_place`: results may overwrite the first operand.
 //!
 //! Expectations, each a comment of its own:
 //! - `check: TEXT`: a line after the one that the last `check:` found holds TEXT;
