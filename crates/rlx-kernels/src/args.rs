@@ -221,6 +221,29 @@ args_struct! {
     }
 }
 
+/// The most embeddings that are summed up at once.
+pub const MAX_EMBEDDINGS: usize = 3;
+
+args_struct! {
+    /// Arguments of `embedding_layer_norm`.
+    EmbeddingLayerNormArgs {
+        /// Elements of a row.
+        width: u32,
+        /// The number of embeddings that are summed up.
+        parts: u32,
+        /// Rows of each table.
+        rows: [u32; MAX_EMBEDDINGS],
+        /// Whether a row is chosen by id; else the table has one row for all tokens.
+        by_ids: [u32; MAX_EMBEDDINGS],
+        /// The factor of each table's values.
+        scales: [f32; MAX_EMBEDDINGS],
+        /// Whether there is a bias.
+        has_bias: u32,
+        /// What is added to the variance.
+        eps: f32,
+    }
+}
+
 args_struct! {
     /// Arguments of the products of matrices. `b_row` and `b_step` are of `b` seen as `[N, K]`.
     MatMulArgs {

@@ -35,6 +35,7 @@ use crate::geometry::{self, DeviceLimits, Geometry};
 use crate::layout::Layout;
 use crate::manifest::{Kernel, find};
 
+pub use embedding::{EmbeddingLayerNorm, EmbeddingPart, embedding_layer_norm};
 pub use pooling::pool_l2_normalize;
 pub use shape::copy;
 

@@ -47,6 +47,7 @@ sources! {
     CAST "elementwise/cast.metal" uses [IDS, CONVERT];
     REDUCE "reduce/reduce.metal" uses [GROUP, CONVERT, INTEGER];
     EMBEDDING "embedding/embedding.metal" uses [IDS];
+    EMBEDDING_LAYER_NORM "embedding/embedding_layer_norm.metal" uses [GROUP];
     EPILOGUE "matmul/epilogue.h" uses [IDS, MATH];
     MATMUL "matmul/matmul.metal" uses [EPILOGUE];
     FEW_ROWS "matmul/few_rows.metal" uses [EPILOGUE];
