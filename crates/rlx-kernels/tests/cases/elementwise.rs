@@ -59,7 +59,10 @@ fn casts_between_all_types_at_their_ends() {
 }
 
 /// A region over inputs of these types and what `build` makes of them.
-fn fused(inputs: &[Tensor], build: impl FnOnce(&mut Builder, &[Value]) -> Vec<Value>) -> FusedRegion {
+pub(super) fn fused(
+    inputs: &[Tensor],
+    build: impl FnOnce(&mut Builder, &[Value]) -> Vec<Value>,
+) -> FusedRegion {
     let mut b = Builder::new("body");
     let values: Vec<Value> = inputs
         .iter()
@@ -71,7 +74,7 @@ fn fused(inputs: &[Tensor], build: impl FnOnce(&mut Builder, &[Value]) -> Vec<Va
 }
 
 /// Builds all regions as one library and compares each with the interpreter.
-fn check_regions(cases: &[(FusedRegion, Vec<Tensor>)], placement: Placement) {
+pub(super) fn check_regions(cases: &[(FusedRegion, Vec<Tensor>)], placement: Placement) {
     let kernels: Vec<Kernel> = cases
         .iter()
         .enumerate()

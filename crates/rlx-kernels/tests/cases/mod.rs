@@ -9,6 +9,7 @@ mod matmul;
 mod norm;
 mod pooling;
 mod position;
+mod random;
 mod reduce;
 mod shape;
 
@@ -24,6 +25,7 @@ pub const FAMILIES: &[(&str, &[Case])] = &[
     ("norm", norm::CASES),
     ("pooling", pooling::CASES),
     ("position", position::CASES),
+    ("random", random::CASES),
     ("reduce", reduce::CASES),
     ("shape", shape::CASES),
 ];
