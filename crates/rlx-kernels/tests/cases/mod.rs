@@ -6,6 +6,7 @@ mod activation;
 mod elementwise;
 mod embedding;
 mod matmul;
+mod matrix;
 mod norm;
 mod pooling;
 mod position;
@@ -22,6 +23,7 @@ pub const FAMILIES: &[(&str, &[Case])] = &[
     ("elementwise", elementwise::CASES),
     ("embedding", embedding::CASES),
     ("matmul", matmul::CASES),
+    ("matrix", matrix::CASES),
     ("norm", norm::CASES),
     ("pooling", pooling::CASES),
     ("position", position::CASES),
