@@ -312,6 +312,76 @@ args_struct! {
 }
 
 args_struct! {
+    /// Arguments of `attention` and `paged_attention`.
+    AttentionArgs {
+        /// The number of tokens.
+        tokens: u32,
+        /// The number of sequences.
+        sequences: u32,
+        /// Heads of queries.
+        heads: u32,
+        /// Heads of queries for each head of keys.
+        group_heads: u32,
+        /// Elements of a head of queries and keys.
+        head_dim: u32,
+        /// Elements of a head of values.
+        v_dim: u32,
+        /// The distance between tokens of `q`.
+        q_token: u32,
+        /// The distance between heads of `q`.
+        q_head: u32,
+        /// The distance between tokens of `k`.
+        k_token: u32,
+        /// The distance between heads of `k`.
+        k_head: u32,
+        /// The distance between tokens of `v`.
+        v_token: u32,
+        /// The distance between heads of `v`.
+        v_head: u32,
+        /// How many keys before its own a query sees at most.
+        before: u32,
+        /// How many keys after its own a query sees at most.
+        after: u32,
+        /// Which mask operand there is: 0 none, 1 `custom`, 2 `bias_f32`, 3 `bias_f16`.
+        mask_kind: u32,
+        /// The distance between heads of the mask operand.
+        mask_head: u32,
+        /// The distance between tokens of the mask operand.
+        mask_row: u32,
+        /// The keys for which the mask operand has elements.
+        mask_width: u32,
+        /// Pages of state, for `paged_attention`.
+        pages: u32,
+        /// Keys of a page.
+        page_len: u32,
+        /// Pages that the table has for each sequence.
+        pages_each: u32,
+        /// The factor of a query's product with a key.
+        scale: f32,
+        /// The largest absolute score, approached smoothly; 0 for none.
+        softcap: f32,
+    }
+}
+
+args_struct! {
+    /// Arguments of `kv_write`.
+    KvWriteArgs {
+        /// The number of tokens.
+        tokens: u32,
+        /// Heads of a token.
+        heads: u32,
+        /// Elements of a head.
+        head_dim: u32,
+        /// The distance between tokens of `x`.
+        x_token: u32,
+        /// The distance between heads of `x`.
+        x_head: u32,
+        /// Slots of all pages.
+        slots: u32,
+    }
+}
+
+args_struct! {
     /// Arguments of `glu`.
     GluArgs {
         /// The number of elements of the result.

@@ -4,6 +4,7 @@
 //! function. Results are dense.
 
 mod activation;
+mod attention;
 mod elementwise;
 mod embedding;
 mod matmul;
@@ -12,9 +13,12 @@ mod pooling;
 mod position;
 mod reduce;
 mod shape;
+mod state;
 
 use rlx_ir::Op;
 use rlx_ir::ops::activation::glu::Glu;
+use rlx_ir::ops::attention::attention::Attention;
+use rlx_ir::ops::attention::paged_attention::PagedAttention;
 use rlx_ir::ops::elementwise::cast::Cast;
 use rlx_ir::ops::embedding::embedding::Embedding;
 use rlx_ir::ops::matmul::linear::Linear;
@@ -28,13 +32,15 @@ use rlx_ir::ops::pooling::l2_normalize::L2Normalize;
 use rlx_ir::ops::pooling::pool::Pool;
 use rlx_ir::ops::position::rope::Rope;
 use rlx_ir::ops::reduce::reduce::Reduce;
+use rlx_ir::ops::state::kv_write::KvWrite;
 
 use crate::args::Args;
 use crate::error::{Error, Result};
-use crate::geometry::{self, DeviceLimits, Geometry};
+use crate::geometry::{self, DeviceLimits, Geometry, SimdRows};
 use crate::layout::Layout;
 use crate::manifest::{Kernel, find};
 
+pub use attention::{AttentionBody, attention_by, paged_attention_by};
 pub use embedding::{EmbeddingLayerNorm, EmbeddingPart, embedding_layer_norm};
 pub use pooling::pool_l2_normalize;
 pub use shape::copy;
@@ -69,6 +75,8 @@ pub enum Work {
         /// The simdgroups of each.
         simds: usize,
     },
+    /// Rows for each simdgroup, and as many threadgroups beside each other as there are columns.
+    SimdRows(SimdRows),
 }
 
 impl Work {
@@ -81,6 +89,7 @@ impl Work {
             Self::PerElement(elems) => geometry::per_element(elems, limits, pipeline_threads),
             Self::PerRow { rows, width } => geometry::per_row(rows, width, limits, pipeline_threads),
             Self::Tiles { groups, simds } => geometry::tiles(groups, simds, limits, pipeline_threads),
+            Self::SimdRows(rows) => rows.geometry(limits, pipeline_threads),
         }
     }
 }
@@ -155,6 +164,12 @@ pub fn call(op: &dyn Op, operands: &[Layout]) -> Result<Call> {
         position::rope(op, operands)
     } else if let Some(op) = op.downcast::<Glu>() {
         activation::glu(op, operands)
+    } else if let Some(op) = op.downcast::<Attention>() {
+        attention::attention(op, operands)
+    } else if let Some(op) = op.downcast::<PagedAttention>() {
+        attention::paged_attention(op, operands)
+    } else if op.downcast::<KvWrite>().is_some() {
+        state::kv_write(operands)
     } else if let Some(op) = op.downcast::<L2Normalize>() {
         pooling::l2_normalize(op, operands)
     } else if let Some(op) = op.downcast::<Pool>() {

@@ -112,6 +112,53 @@ pub fn tiles(
     Ok(Some(Geometry { groups: [check_groups(groups, limits)?, 1, 1], threads }))
 }
 
+/// Rows that are shared out among simdgroups, in threadgroups of as many as a device allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimdRows {
+    /// The number of rows, along the grid's first axis.
+    pub rows: usize,
+    /// Threadgroups along the second axis, for the same rows.
+    pub columns: usize,
+    /// Rows that a simdgroup takes.
+    pub simd_rows: u32,
+    /// Simdgroups that take the same rows.
+    pub simds_per_rows: u32,
+    /// The most rows of a threadgroup.
+    pub most_rows: u32,
+}
+
+impl SimdRows {
+    /// What to launch; `None` where there is nothing to do.
+    ///
+    /// # Errors
+    /// `UnsupportedOnDevice` where the simdgroups that share rows do not fit a threadgroup, or the grid is too large.
+    pub fn geometry(self, limits: DeviceLimits, pipeline_threads: u32) -> Result<Option<Geometry>> {
+        if self.rows == 0 || self.columns == 0 {
+            return Ok(None);
+        }
+        let simds = most_threads(limits, pipeline_threads)? / SIMD_WIDTH;
+        let shares = (simds / self.simds_per_rows).min(self.most_rows / self.simd_rows);
+        if shares == 0 {
+            rlx_ir::bail!(
+                UnsupportedOnDevice,
+                "a threadgroup of {} simdgroups does not fit",
+                self.simds_per_rows
+            );
+        }
+        let tiles = self.rows.div_ceil((shares * self.simd_rows) as usize);
+        let groups = [check_groups(tiles, limits)?, check_columns(self.columns)?, 1];
+        Ok(Some(Geometry { groups, threads: shares * self.simds_per_rows * SIMD_WIDTH }))
+    }
+}
+
+/// What every device has along the grid's second axis.
+fn check_columns(groups: usize) -> Result<u32> {
+    match u16::try_from(groups) {
+        Ok(groups) => Ok(groups.into()),
+        Err(_) => rlx_ir::bail!(UnsupportedOnDevice, "{groups} threadgroups along the grid's second axis"),
+    }
+}
+
 /// A size or stride as kernels take it.
 ///
 /// # Errors
@@ -159,6 +206,24 @@ mod tests {
         assert_eq!(at(3, 1024).unwrap(), Some(Geometry { groups: [3, 1, 1], threads: 128 }));
         assert_eq!(at(3, 128).unwrap(), Some(Geometry { groups: [3, 1, 1], threads: 128 }));
         assert!(at(3, 127).unwrap_err().message().contains("at most 96 fit"));
+    }
+
+    #[test]
+    fn simdgroups_that_share_rows_come_together() {
+        let at = |rows, simds_per_rows, pipeline| {
+            let work = SimdRows { rows, columns: 3, simd_rows: 8, simds_per_rows, most_rows: 32 };
+            work.geometry(LIMITS, pipeline).unwrap().map(|g| (g.groups[0], g.threads))
+        };
+        assert_eq!(at(0, 1, 1024), None);
+        assert_eq!(at(1, 1, 1024), Some((1, 128)));
+        assert_eq!(at(33, 1, 1024), Some((2, 128)));
+        assert_eq!(at(33, 2, 1024), Some((2, 256)));
+        assert_eq!(at(33, 2, 160), Some((3, 128)));
+        assert_eq!(at(33, 1, 32), Some((5, 32)));
+        let work = SimdRows { rows: 1, columns: 1, simd_rows: 8, simds_per_rows: 2, most_rows: 32 };
+        assert!(work.geometry(LIMITS, 32).is_err());
+        let wide = SimdRows { columns: 70_000, ..work };
+        assert!(wide.geometry(LIMITS, 1024).is_err());
     }
 
     #[test]

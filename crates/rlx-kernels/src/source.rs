@@ -55,6 +55,11 @@ sources! {
     GLU "activation/glu.metal" uses [IDS, MATH];
     L2_NORMALIZE "pooling/l2_normalize.metal" uses [GROUP];
     POOL "pooling/pool.metal" uses [L2_NORMALIZE];
+    ATTENTION_KEYS "attention/keys.h" uses [IDS, MATH];
+    ATTENTION_ROWS "attention/attention_rows.metal" uses [ATTENTION_KEYS];
+    ATTENTION_TILES "attention/attention_tiles.metal" uses [ATTENTION_KEYS];
+    PAGED_ATTENTION "attention/paged_attention.metal" uses [ATTENTION_ROWS, ATTENTION_TILES];
+    KV_WRITE "state/kv_write.metal" uses [GROUP];
 }
 
 /// Where a text is compiled.

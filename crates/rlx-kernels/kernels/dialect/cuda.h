@@ -16,6 +16,9 @@ typedef unsigned long ulong;
 #define INFINITY __int_as_float(0x7f800000)
 #define NAN __int_as_float(0x7fffffff)
 
+// Before a loop whose index picks registers.
+#define UNROLL _Pragma("unroll")
+
 #define CHECK_SIZE(type, bytes) static_assert(sizeof(type) == bytes, #type " differs from its Rust twin")
 // Not every NVRTC has offsetof (13.2 has none); the host's compiler checks offsets.
 #define CHECK_OFFSET(type, field, bytes)

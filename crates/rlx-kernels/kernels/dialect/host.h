@@ -33,6 +33,9 @@ typedef _Float16 half;
 #define INFINITY __builtin_inff()
 #define NAN __builtin_nanf("")
 
+// Before a loop whose index picks registers.
+#define UNROLL
+
 #define CHECK_SIZE(type, bytes) static_assert(sizeof(type) == bytes, #type " differs from its Rust twin")
 #define CHECK_OFFSET(type, field, bytes) static_assert(__builtin_offsetof(type, field) == bytes, #type "." #field)
 

@@ -3,6 +3,9 @@
 #include <metal_stdlib>
 using namespace metal;
 
+// Before a loop whose index picks registers.
+#define UNROLL _Pragma("clang loop unroll(full)")
+
 #define CHECK_SIZE(type, bytes) static_assert(sizeof(type) == bytes, #type " differs from its Rust twin")
 #define CHECK_OFFSET(type, field, bytes)
 

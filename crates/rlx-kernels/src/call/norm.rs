@@ -77,7 +77,7 @@ fn with_optional_bias(mut call: Call, operands: usize, bias_at: usize, has_bias:
 fn width_of(work: Work) -> Result<u32> {
     match work {
         Work::PerRow { width, .. } => index(width),
-        Work::PerElement(_) | Work::Tiles { .. } => rlx_ir::bail!(Bug, "rows are shared out by rows"),
+        _ => rlx_ir::bail!(Bug, "rows are shared out by rows"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The rows of the manifest, one file for each family of ops, and how a row becomes kernels.
 
 mod activation;
+mod attention;
 mod elementwise;
 mod embedding;
 mod matmul;
@@ -9,6 +10,7 @@ mod pooling;
 mod position;
 mod reduce;
 mod shape;
+mod state;
 
 use rlx_ir::DType;
 use rlx_ir::DType::{F16, F32};
@@ -60,6 +62,8 @@ const FAMILIES: &[&[Row]] = &[
     embedding::ROWS,
     position::ROWS,
     activation::ROWS,
+    attention::ROWS,
+    state::ROWS,
     pooling::ROWS,
 ];
 

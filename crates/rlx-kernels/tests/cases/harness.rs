@@ -69,6 +69,8 @@ pub enum Placement {
     Dense,
     /// Elements between the rows that nobody wrote, and an offset.
     Gaps,
+    /// Elements between the entries of the first axis that nobody wrote, as parts of joint rows have them, and an offset.
+    Joint,
 }
 
 /// An operand and where it lies. Sizes are in bytes.
@@ -89,14 +91,17 @@ impl<'a> Placed<'a> {
         let (gap, lead) = (3, 5);
         let mut layout = Layout::dense(tensor.ty());
         let elem = tensor.dtype().block_bytes();
-        let Some(&width) =
-            tensor.shape().last().filter(|_| placement == Placement::Gaps && tensor.shape().len() > 1)
-        else {
-            let bytes = tensor.bytes().len();
-            return Self { tensor, layout, lead: 0, bytes, row: bytes, pitch: bytes };
+        let rank = layout.strides.len();
+        let outer = match placement {
+            Placement::Gaps if rank > 1 => rank - 1,
+            Placement::Joint if rank > 1 => 1,
+            _ => {
+                let bytes = tensor.bytes().len();
+                return Self { tensor, layout, lead: 0, bytes, row: bytes, pitch: bytes };
+            }
         };
+        let width: usize = tensor.shape()[outer..].iter().product();
         let rows = tensor.elems() / width.max(1);
-        let outer = layout.strides.len() - 1;
         layout.strides[..outer].iter_mut().for_each(|s| *s = *s / width.max(1) * (width + gap));
         let (row, pitch) = (width * elem, (width + gap) * elem);
         Self { tensor, layout, lead: lead * elem, bytes: rows * pitch, row, pitch }
@@ -178,21 +183,44 @@ pub fn check_call(
     seed: u64,
     call: impl Fn(&[Layout]) -> Call,
 ) {
+    let results: Vec<TensorType> = expected.iter().map(|e| e.tensor.ty().clone()).collect();
+    let agrees = |got: &[Tensor]| compare(expected, got);
+    run_call(what, &results, operands, (placement, seed), call, agrees);
+}
+
+/// Runs a call on operands that the interpreter refuses: the kernel must read nothing else, and write all of its result.
+pub fn check_survives(
+    what: &str,
+    result: &TensorType,
+    operands: &[Tensor],
+    call: impl Fn(&[Layout]) -> Call,
+) {
+    let anything = |_: &[Tensor]| Ok(Agreement::default());
+    run_call(what, std::slice::from_ref(result), operands, (Placement::Dense, 1), call, anything);
+}
+
+fn run_call(
+    what: &str,
+    results: &[TensorType],
+    operands: &[Tensor],
+    (placement, seed): (Placement, u64),
+    call: impl Fn(&[Layout]) -> Call,
+    agrees: impl Fn(&[Tensor]) -> Result<Agreement, String>,
+) {
     let Some(runner) = runner() else { return };
     let placed: Vec<Placed<'_>> = operands.iter().map(|t| Placed::new(t, placement)).collect();
     let layouts: Vec<Layout> = placed.iter().map(|p| p.layout.clone()).collect();
     let call = call(&layouts);
-    let results: Vec<TensorType> = expected.iter().map(|e| e.tensor.ty().clone()).collect();
     let dispatch = Dispatch {
         kernel: call.kernel,
         args: &call.args,
         bindings: &call.bindings,
         work: call.work,
         operands: &placed,
-        results: &results,
+        results,
         seed,
     };
-    let outcome = runner.run(None, &dispatch).and_then(|got| compare(expected, &got));
+    let outcome = runner.run(None, &dispatch).and_then(|got| agrees(&got));
     let shapes: Vec<&TensorType> = operands.iter().map(Tensor::ty).collect();
     let what = || format!("{} for {what} on {shapes:?}, {placement:?}, seed {seed}", call.kernel.name);
     runner.judge(&what, outcome);

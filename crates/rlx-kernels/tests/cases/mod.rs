@@ -3,11 +3,13 @@
 pub mod harness;
 
 mod activation;
+mod attention;
 mod elementwise;
 mod embedding;
 mod matmul;
 mod matrix;
 mod norm;
+mod paged_attention;
 mod pooling;
 mod position;
 mod random;
@@ -20,11 +22,13 @@ pub type Case = (&'static str, fn());
 /// The cases of every family.
 pub const FAMILIES: &[(&str, &[Case])] = &[
     ("activation", activation::CASES),
+    ("attention", attention::CASES),
     ("elementwise", elementwise::CASES),
     ("embedding", embedding::CASES),
     ("matmul", matmul::CASES),
     ("matrix", matrix::CASES),
     ("norm", norm::CASES),
+    ("paged_attention", paged_attention::CASES),
     ("pooling", pooling::CASES),
     ("position", position::CASES),
     ("random", random::CASES),

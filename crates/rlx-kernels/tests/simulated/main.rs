@@ -4,6 +4,7 @@
 
 #[path = "../cases/mod.rs"]
 mod cases;
+mod in_place;
 mod simulator;
 
 use cases::harness;
