@@ -9,9 +9,9 @@ inline float embedding_part(device const EmbeddingLayerNormArgs* args, uint part
   return inside ? float(table[ulong(row) * args->width + column]) * args->scales[part] : NAN;
 }
 
-template <typename T, typename I>
+template <typename T, typename P, typename I>
 inline float embedding_sum(device const EmbeddingLayerNormArgs* args, device const T* table0, device const I* ids0,
-                           device const T* table1, device const I* ids1, device const T* table2, device const I* ids2,
+                           device const P* table1, device const I* ids1, device const P* table2, device const I* ids2,
                            uint token, uint column) {
   uint parts = args->parts;
   float sum = embedding_part(args, 0, table0, ids0, token, column);
@@ -20,9 +20,9 @@ inline float embedding_sum(device const EmbeddingLayerNormArgs* args, device con
   return sum;
 }
 
-template <typename T, typename I, typename W, typename O>
+template <typename T, typename P, typename I, typename W, typename O>
 inline void embedding_layer_norm(device const EmbeddingLayerNormArgs* args, device const T* table0, device const I* ids0,
-                                 device const T* table1, device const I* ids1, device const T* table2, device const I* ids2,
+                                 device const P* table1, device const I* ids1, device const P* table2, device const I* ids2,
                                  device const W* weight, device const W* bias, device O* out, threadgroup float* scratch,
                                  Ids ids) {
   uint width = args->width;

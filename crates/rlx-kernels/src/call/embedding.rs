@@ -96,9 +96,15 @@ pub fn embedding_layer_norm(block: &EmbeddingLayerNorm, operands: &[Layout]) -> 
         ..EmbeddingLayerNormArgs::default()
     };
     let mut bindings = Vec::new();
+    // Those after the first share a type: that of the first, or f32 beside f16.
+    let others = block.parts.get(1).map_or(table.dtype, |part| operands[part.table].dtype);
+    let fit: &[DType] = if table.dtype == DType::F16 { FLOATS } else { &[DType::F32] };
     for (at, part) in block.parts.iter().enumerate() {
         let own = &operands[part.table];
-        check_dtype(part.table, own, &[table.dtype])?;
+        if at > 0 {
+            check_dtype(part.table, own, fit)?;
+            check_dtype(part.table, own, &[others])?;
+        }
         check_dense(part.table, own)?;
         if own.shape.last() != Some(&width) || part.ids.is_none() && own.elems() != width {
             rlx_ir::bail!(Bug, "an embedding of {own:?} for rows of {width}");
@@ -118,7 +124,10 @@ pub fn embedding_layer_norm(block: &EmbeddingLayerNorm, operands: &[Layout]) -> 
     bindings.resize(2 * MAX_EMBEDDINGS, Bound::Nothing);
     let bias = block.bias.map_or(Bound::Nothing, Bound::Operand);
     bindings.extend([Bound::Operand(block.weight), bias, Bound::Result(0)]);
-    let name = format!("embedding_layer_norm_{}_{}_{}_{}", table.dtype, ids.dtype, weight.dtype, block.dtype);
+    let name = format!(
+        "embedding_layer_norm_{}_{others}_{}_{}_{}",
+        table.dtype, ids.dtype, weight.dtype, block.dtype
+    );
     let work = Work::PerRow { rows: tokens, width };
     Ok(Call { kernel: find(&name)?, args: args.bytes().to_vec(), bindings, work })
 }

@@ -55,10 +55,14 @@ fn an_id_outside_of_the_table_gives_nan_and_reads_nothing() {
 pub(super) const SUMS: [&[bool]; 5] =
     [&[true], &[true, true], &[true, true, false], &[true, false, true], &[true, true, true]];
 
+/// The types of the first table and of all others.
+pub(super) const TABLES: [[DType; 2]; 3] =
+    [[DType::F32, DType::F32], [DType::F16, DType::F16], [DType::F16, DType::F32]];
+
 /// Tables and ids of a sum of `tokens` tokens, then weight and bias, with the places of all.
 pub(super) fn block(
     rng: &mut SplitMix64,
-    [table, ids, weights, dtype]: [DType; 4],
+    [table, others, ids, weights, dtype]: [DType; 5],
     by_ids: &[bool],
     (tokens, width): (usize, usize),
     with_bias: bool,
@@ -68,7 +72,7 @@ pub(super) fn block(
     for (at, &by_ids) in by_ids.iter().enumerate() {
         let rows = if by_ids { 7 + at } else { 1 };
         let part = EmbeddingPart { table: operands.len(), ids: None, scale: [1.0, 1.5, 1.0][at] };
-        operands.push(random(rng, table, &[rows, width], (-2.0, 2.0)));
+        operands.push(random(rng, if at == 0 { table } else { others }, &[rows, width], (-2.0, 2.0)));
         parts.push(EmbeddingPart { ids: by_ids.then_some(operands.len()), ..part });
         if by_ids {
             let at: Vec<i64> = (0..tokens).map(|_| rng.below(rows) as i64).collect();
@@ -118,13 +122,13 @@ pub(super) fn check_block(block: &EmbeddingLayerNorm, operands: &[Tensor], seed:
 
 fn a_sum_of_embeddings_and_its_norm_in_one() {
     let mut rng = SplitMix64::new(2);
-    for table in FLOATS {
+    for tables in TABLES {
         for ids in [DType::I32, DType::I64, DType::U32] {
             for weights in FLOATS {
                 for dtype in FLOATS {
                     for (seed, width) in [1, 33, 384].into_iter().enumerate() {
                         let sum = SUMS[(seed + rng.below(SUMS.len())) % SUMS.len()];
-                        let types = [table, ids, weights, dtype];
+                        let types = [tables[0], tables[1], ids, weights, dtype];
                         let (block, operands) = block(&mut rng, types, sum, (5, width), seed != 1);
                         check_block(&block, &operands, seed as u64);
                     }
@@ -139,7 +143,7 @@ fn every_kind_of_sum() {
     for dtype in FLOATS {
         for (seed, sum) in SUMS.into_iter().enumerate() {
             for tokens in [0, 1, 9] {
-                let types = [dtype, DType::I32, dtype, dtype];
+                let types = [dtype, dtype, DType::I32, dtype, dtype];
                 let (block, operands) = block(&mut rng, types, sum, (tokens, 100), true);
                 check_block(&block, &operands, seed as u64);
             }
@@ -149,7 +153,7 @@ fn every_kind_of_sum() {
 
 fn an_id_outside_of_a_table_spoils_its_token_only() {
     let mut rng = SplitMix64::new(4);
-    let types = [DType::F32, DType::I32, DType::F32, DType::F32];
+    let types = [DType::F32, DType::F32, DType::I32, DType::F32, DType::F32];
     let (block, mut operands) = block(&mut rng, types, &[true, true], (3, 40), true);
     let mut expected = composed(&block, &operands);
     let mut values = expected.tensor.to_f64().unwrap();
@@ -165,7 +169,7 @@ fn an_id_outside_of_a_table_spoils_its_token_only() {
 
 fn sums_that_no_kernel_takes_are_refused() {
     let mut rng = SplitMix64::new(5);
-    let types = [DType::F32, DType::I32, DType::F32, DType::F32];
+    let types = [DType::F32, DType::F32, DType::I32, DType::F32, DType::F32];
     let (block, operands) = block(&mut rng, types, &[true, false], (3, 40), true);
     let layouts: Vec<Layout> = operands.iter().map(|t| Layout::dense(t.ty())).collect();
     let refused = |change: &dyn Fn(&mut EmbeddingLayerNorm, &mut Vec<Layout>)| {

@@ -27,7 +27,7 @@ use rlx_kernels::call::copy;
 use rlx_kernels::layout::Layout;
 
 use super::elementwise::{check_regions, fused};
-use super::embedding::{SUMS, block, check_block};
+use super::embedding::{SUMS, TABLES, block, check_block};
 use crate::harness::{FLOATS, Placement, cases, check, check_call, random, reference};
 
 cases! {
@@ -179,7 +179,8 @@ fn copied(d: &mut Draw) {
 
 fn embedding_block(d: &mut Draw) {
     let ids = d.pick(&[DType::I32, DType::I64, DType::U32]);
-    let types = [d.float(), ids, d.float(), d.float()];
+    let [table, others] = d.pick(&TABLES);
+    let types = [table, others, ids, d.float(), d.float()];
     let (sum, tokens, width, with_bias) = (d.pick(&SUMS), d.size(40), d.size(1100), d.flag());
     let (block, operands) = block(&mut d.rng, types, sum, (tokens, width), with_bias);
     check_block(&block, &operands, d.seed);
