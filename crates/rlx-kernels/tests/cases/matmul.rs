@@ -69,7 +69,7 @@ fn sizes_choose_the_kernel() {
 
 fn each_axis_around_the_edges_of_tiles() {
     let mut rng = SplitMix64::new(1);
-    let sizes = [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 37, 67];
+    let sizes = [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 37, 63, 64, 65];
     let ops = [
         Linear::default(),
         Linear { bias: true, residual: false, activation: Activation::Gelu },

@@ -37,8 +37,6 @@ const BUFFERS: &[(&str, Elem, Use)] = &[
     ("out", Param(0), Write),
 ];
 
-/// Tiles of `side` x `side` results: rows of 16 floats or 32 halves of each operand, 16 bytes further apart than
-/// that, and 8 rows of results for each of 4 simdgroups.
 const fn tiles(
     types: &'static [&'static [DType]],
     scratch: &'static [(&'static str, Elem, u32)],
@@ -48,15 +46,18 @@ const fn tiles(
     Row { function: "matmul", source, args, buffers: BUFFERS, scratch, types, constants }
 }
 
+/// For tiles of `side` x `side` results: rows of `steps` elements of both operands, each with `pad` elements (16 bytes)
+/// behind it, and 8 rows of results for each of 4 simdgroups.
 const fn scratch(side: u32, steps: u32, pad: u32) -> [(&'static str, Elem, u32); 2] {
     [("tiles", Param(3), 2 * side * (steps + pad)), ("strips", Fixed(F32), 4 * 8 * side / 2)]
 }
 
+/// 64 bytes of a row at a time; 128 where the tile is small, so that there are half as many barriers.
 pub(super) const ROWS: &[Row] = &[
     tiles(FLOAT_TILES, &const { scratch(64, 16, 4) }, &[("tile64", ", 64, 64, 16")]),
-    tiles(FLOAT_TILES, &const { scratch(32, 16, 4) }, &[("tile32", ", 32, 32, 16")]),
+    tiles(FLOAT_TILES, &const { scratch(32, 32, 4) }, &[("tile32", ", 32, 32, 32")]),
     tiles(HALF_TILES, &const { scratch(64, 32, 8) }, &[("tile64", ", 64, 64, 32")]),
-    tiles(HALF_TILES, &const { scratch(32, 32, 8) }, &[("tile32", ", 32, 32, 32")]),
+    tiles(HALF_TILES, &const { scratch(32, 64, 8) }, &[("tile32", ", 32, 32, 64")]),
     Row {
         function: "matmul_few_rows",
         source: &source::FEW_ROWS,
