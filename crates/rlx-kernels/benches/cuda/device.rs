@@ -1,6 +1,6 @@
 //! A GPU as what runs the cases.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
@@ -28,6 +28,8 @@ pub struct Gpu {
     pub architecture: String,
     /// Those of the manifest, by the source that holds them.
     modules: Mutex<HashMap<&'static str, Result<Arc<CudaModule>, String>>>,
+    /// The kernels of the manifest that were launched.
+    ran: Mutex<BTreeSet<&'static str>>,
     pub tally: Mutex<Tally>,
 }
 
@@ -53,6 +55,7 @@ pub fn open() -> Result<&'static Gpu, String> {
             stream: context.default_stream(),
             architecture: format!("sm_{major}{minor}"),
             modules: Mutex::default(),
+            ran: Mutex::default(),
             tally: Mutex::default(),
             context,
         })
@@ -112,7 +115,15 @@ impl Gpu {
             self.module(&kernels, Contract::Yes)
         });
         let module = module.clone()?;
+        let found = manifest::find(&kernel.name).map_err(|e| e.to_string())?;
+        self.ran.lock().unwrap_or_else(PoisonError::into_inner).insert(&found.name);
         module.load_function(&kernel.name).map_err(|e| e.to_string())
+    }
+
+    /// The kernels of the manifest that no case has launched.
+    pub fn never_ran(&self) -> Vec<&'static str> {
+        let ran = self.ran.lock().unwrap_or_else(PoisonError::into_inner);
+        manifest::kernels().iter().map(|k| k.name.as_str()).filter(|n| !ran.contains(n)).collect()
     }
 
     /// Memory with these bytes; CUDA has none of 0 bytes.
@@ -171,10 +182,18 @@ impl Gpu {
         ffi::launch(&self.stream, &prepared.function, geometry, &pointers)
     }
 
-    /// Fills the results with `poison`, runs, and reads them.
-    fn run_over(&self, prepared: &mut Prepared, poison: u8) -> Result<Vec<Vec<u8>>, DriverError> {
-        for result in &mut prepared.results {
-            self.stream.memcpy_htod(&vec![poison; result.num_bytes()], result)?;
+    /// Fills the results with `poison`, or with what they hold before, runs, and reads them.
+    fn run_over(
+        &self,
+        prepared: &mut Prepared,
+        before: &[Tensor],
+        poison: u8,
+    ) -> Result<Vec<Vec<u8>>, DriverError> {
+        for (at, result) in prepared.results.iter_mut().enumerate() {
+            match before.get(at) {
+                Some(before) => self.stream.memcpy_htod(before.bytes(), result)?,
+                None => self.stream.memcpy_htod(&vec![poison; result.num_bytes()], result)?,
+            }
         }
         self.launch(prepared)?;
         self.stream.synchronize()?;
@@ -197,8 +216,8 @@ impl Runner for Gpu {
     /// Runs twice over different bytes: what differs was not written, or depends on the order of threads.
     fn run(&self, own: Option<&Arc<CudaModule>>, dispatch: &Dispatch<'_>) -> Result<Vec<Tensor>, String> {
         let mut prepared = self.prepare(own, dispatch)?;
-        let first = self.run_over(&mut prepared, 0xff).map_err(|e| e.to_string())?;
-        let second = self.run_over(&mut prepared, 0x5a).map_err(|e| e.to_string())?;
+        let first = self.run_over(&mut prepared, dispatch.before, 0xff).map_err(|e| e.to_string())?;
+        let second = self.run_over(&mut prepared, dispatch.before, 0x5a).map_err(|e| e.to_string())?;
         let mut tensors = Vec::new();
         for ((ty, first), second) in dispatch.results.iter().zip(first).zip(second) {
             let bytes = bytes_of(ty)?;

@@ -70,7 +70,7 @@ fn main() -> ExitCode {
 
 /// Runs the cases of `families`, all where it is empty; the number of failures.
 fn check(gpu: &Gpu, families: &[String]) -> usize {
-    println!("family       cases checks elements worst f32 worst f16 failed");
+    println!("family          cases checks elements worst f32 worst f16 failed");
     let mut failed = 0;
     let mut worst = Vec::new();
     for (family, cases) in FAMILIES {
@@ -84,7 +84,7 @@ fn check(gpu: &Gpu, families: &[String]) -> usize {
         }
         let tally = std::mem::take(&mut *tally(gpu));
         println!(
-            "{family:<12} {:>5} {:>6} {:>8} {:>9.3} {:>9.3} {:>6}",
+            "{family:<15} {:>5} {:>6} {:>8} {:>9.3} {:>9.3} {:>6}",
             cases.len(),
             tally.checks,
             tally.elems,
@@ -99,6 +99,14 @@ fn check(gpu: &Gpu, families: &[String]) -> usize {
             worst.push(format!("{family}: {:.3} in {}", tally.worst_f32, tally.worst_at));
         }
         failed += tally.failures.len();
+    }
+    if families.is_empty() {
+        let (all, missing) = (rlx_kernels::manifest::kernels().len(), gpu.never_ran());
+        println!("\n{} of the {all} kernels of the manifest ran", all - missing.len());
+        for name in &missing {
+            println!("    {name} did not");
+        }
+        failed += missing.len();
     }
     println!("\nthe largest errors of f32, as shares of the tolerance:");
     for line in worst {

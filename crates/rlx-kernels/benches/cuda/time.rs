@@ -103,6 +103,7 @@ impl Item {
             work: self.work,
             operands: &placed,
             results: &self.results,
+            before: &[],
             seed: 0,
         };
         gpu.prepare(self.own.as_ref(), &dispatch)

@@ -50,6 +50,8 @@ pub struct Dispatch<'a> {
     pub work: Work,
     pub operands: &'a [Placed<'a>],
     pub results: &'a [TensorType],
+    /// What the results hold before, for a kernel that changes them in place; empty for others.
+    pub before: &'a [Tensor],
     pub seed: u64,
 }
 
@@ -185,7 +187,22 @@ pub fn check_call(
 ) {
     let results: Vec<TensorType> = expected.iter().map(|e| e.tensor.ty().clone()).collect();
     let agrees = |got: &[Tensor]| compare(expected, got);
-    run_call(what, &results, operands, (placement, seed), call, agrees);
+    run_call(what, (&results, &[]), operands, (placement, seed), call, agrees);
+}
+
+/// Runs a call that changes `state` in place, and compares all of it.
+pub fn check_in_place(
+    what: &str,
+    expected: Tensor,
+    state: &Tensor,
+    operands: &[Tensor],
+    (placement, seed): (Placement, u64),
+    call: impl Fn(&[Layout]) -> Call,
+) {
+    let results = (std::slice::from_ref(state.ty()), std::slice::from_ref(state));
+    let expected = [Evaluated::moved(expected)];
+    let agrees = |got: &[Tensor]| compare(&expected, got);
+    run_call(what, results, operands, (placement, seed), call, agrees);
 }
 
 /// Runs a call on operands that the interpreter refuses: the kernel must read nothing else, and write all of its result.
@@ -196,12 +213,13 @@ pub fn check_survives(
     call: impl Fn(&[Layout]) -> Call,
 ) {
     let anything = |_: &[Tensor]| Ok(Agreement::default());
-    run_call(what, std::slice::from_ref(result), operands, (Placement::Dense, 1), call, anything);
+    let results = (std::slice::from_ref(result), [].as_slice());
+    run_call(what, results, operands, (Placement::Dense, 1), call, anything);
 }
 
 fn run_call(
     what: &str,
-    results: &[TensorType],
+    (results, before): (&[TensorType], &[Tensor]),
     operands: &[Tensor],
     (placement, seed): (Placement, u64),
     call: impl Fn(&[Layout]) -> Call,
@@ -218,6 +236,7 @@ fn run_call(
         work: call.work,
         operands: &placed,
         results,
+        before,
         seed,
     };
     let outcome = runner.run(None, &dispatch).and_then(|got| agrees(&got));
@@ -255,7 +274,7 @@ pub fn check_kernel(
         .collect();
     let results: Vec<TensorType> = expected.iter().map(|e| e.tensor.ty().clone()).collect();
     let (bindings, operands, results) = (&bindings, &placed, &results);
-    let dispatch = Dispatch { kernel, args: &args, bindings, work, operands, results, seed: 1 };
+    let dispatch = Dispatch { kernel, args: &args, bindings, work, operands, results, before: &[], seed: 1 };
     let outcome = runner.run(Some(library), &dispatch).and_then(|got| compare(expected, &got));
     let text = || kernel.text.as_deref().unwrap_or(&kernel.name);
     // The statements of a region, without what every region begins with.

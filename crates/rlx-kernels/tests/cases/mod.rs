@@ -6,6 +6,7 @@ mod activation;
 mod attention;
 mod elementwise;
 mod embedding;
+mod kv_write;
 mod matmul;
 mod matrix;
 mod norm;
@@ -25,6 +26,7 @@ pub const FAMILIES: &[(&str, &[Case])] = &[
     ("attention", attention::CASES),
     ("elementwise", elementwise::CASES),
     ("embedding", embedding::CASES),
+    ("kv_write", kv_write::CASES),
     ("matmul", matmul::CASES),
     ("matrix", matrix::CASES),
     ("norm", norm::CASES),

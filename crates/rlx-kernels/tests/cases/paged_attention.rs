@@ -12,6 +12,7 @@ cases! {
     prefill_single_steps_and_both,
     every_mask_without_an_operand,
     heads_groups_and_pages_of_every_size,
+    every_type_at_every_size_that_has_a_kernel,
     lengths_and_pages_that_do_not_fit_read_nothing_outside,
 }
 
@@ -146,6 +147,18 @@ fn heads_groups_and_pages_of_every_size() {
     for shape in dims.iter().chain(&groups).chain(&pages).chain(&narrow) {
         let operands = shape.operands(&mut rng, &[0, 10, 11], &[17, 19]);
         check_both(CAUSAL, &operands, 1);
+    }
+}
+
+fn every_type_at_every_size_that_has_a_kernel() {
+    let mut rng = SplitMix64::new(5);
+    for q in FLOATS {
+        for state in FLOATS {
+            for dim in [64, 96, 128, 256] {
+                let shape = Shape { dim, v_dim: dim, ..Shape::plain(q, state) };
+                check_both(CAUSAL, &shape.operands(&mut rng, &[0, 10, 11], &[17, 19]), 1);
+            }
+        }
     }
 }
 

@@ -4,7 +4,6 @@
 
 #[path = "../cases/mod.rs"]
 mod cases;
-mod in_place;
 mod simulator;
 
 use cases::harness;

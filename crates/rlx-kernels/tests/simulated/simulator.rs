@@ -79,8 +79,12 @@ fn run(library: &Library, dispatch: &Dispatch<'_>) -> Result<Vec<Tensor>, String
     let mut sim = Simulator::new();
     let operands: Vec<Slice> = dispatch.operands.iter().map(|o| place(&mut sim, o)).collect();
     let mut outs = Vec::new();
-    for ty in dispatch.results {
-        let buffer = sim.buffer(ty.bytes().unwrap(), ty.dtype.block_bytes()).unwrap();
+    for (at, ty) in dispatch.results.iter().enumerate() {
+        let granule = ty.dtype.block_bytes();
+        let buffer = match dispatch.before.get(at) {
+            Some(before) => sim.buffer_of(before.bytes(), granule).unwrap(),
+            None => sim.buffer(ty.bytes().unwrap(), granule).unwrap(),
+        };
         outs.push(sim.whole(buffer));
     }
     if let Some(geometry) = dispatch.geometry(DeviceLimits::APPLE, u32::MAX)? {
