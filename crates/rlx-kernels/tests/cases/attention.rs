@@ -119,7 +119,7 @@ const MASKS: [(Mask, Option<(usize, DType)>); 12] = [
 ];
 
 /// A mask operand of some width; every third element is false or minus infinity.
-fn mask_operand(rng: &mut SplitMix64, dtype: DType, [heads, tokens, width]: [usize; 3]) -> Tensor {
+pub(super) fn mask_operand(rng: &mut SplitMix64, dtype: DType, [heads, tokens, width]: [usize; 3]) -> Tensor {
     let ty = TensorType::new(dtype, [heads, tokens, width]);
     let values: Vec<f64> = (0..ty.elems())
         .map(|_| match (rng.below(3), dtype) {

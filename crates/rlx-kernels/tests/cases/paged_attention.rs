@@ -24,14 +24,14 @@ const PAGES: usize = 40;
 
 /// What queries and state look like.
 #[derive(Clone, Copy)]
-struct Shape {
-    q: DType,
-    state: DType,
-    heads: usize,
-    kv_heads: usize,
-    dim: usize,
-    v_dim: usize,
-    page_len: usize,
+pub(super) struct Shape {
+    pub(super) q: DType,
+    pub(super) state: DType,
+    pub(super) heads: usize,
+    pub(super) kv_heads: usize,
+    pub(super) dim: usize,
+    pub(super) v_dim: usize,
+    pub(super) page_len: usize,
 }
 
 impl Shape {
@@ -41,7 +41,7 @@ impl Shape {
 
     /// All operands. Pages come in an order that is not theirs; slots and entries that nobody may read hold NaN and
     /// numbers of no page.
-    fn operands(self, rng: &mut SplitMix64, starts: &[i32], lengths: &[usize]) -> Vec<Tensor> {
+    pub(super) fn operands(self, rng: &mut SplitMix64, starts: &[i32], lengths: &[usize]) -> Vec<Tensor> {
         let Self { q, state, heads, kv_heads, dim, v_dim, page_len } = self;
         let tokens = starts.last().map_or(0, |s| *s as usize);
         let width = lengths.iter().map(|l| l.div_ceil(page_len)).max().unwrap_or(0) + 1;

@@ -6,6 +6,9 @@ use rlx_ir::interp::SplitMix64;
 use rlx_ir::ops::activation::Activation;
 use rlx_ir::ops::activation::gelu::Approximate;
 use rlx_ir::ops::activation::glu::Glu;
+use rlx_ir::ops::attention::attention::Attention;
+use rlx_ir::ops::attention::mask::Mask;
+use rlx_ir::ops::attention::paged_attention::PagedAttention;
 use rlx_ir::ops::elementwise::binary::{Binary, BinaryKind};
 use rlx_ir::ops::elementwise::cast::Cast;
 use rlx_ir::ops::embedding::embedding::Embedding;
@@ -26,8 +29,10 @@ use rlx_ir::{DType, OpRef, Tensor, TensorType};
 use rlx_kernels::call::copy;
 use rlx_kernels::layout::Layout;
 
+use super::attention::mask_operand;
 use super::elementwise::{check_regions, fused};
 use super::embedding::{SUMS, TABLES, block, check_block};
+use super::paged_attention::Shape as PagedShape;
 use crate::harness::{FLOATS, Placement, cases, check, check_call, random, reference};
 
 cases! {
@@ -263,6 +268,77 @@ fn matmul(d: &mut Draw) {
     d.check(MatMul { transpose_b }, &operands);
 }
 
+/// Which keys are seen; the kinds with an operand come last.
+fn mask(d: &mut Draw, kinds: usize) -> Mask {
+    match d.rng.below(kinds) {
+        0 => Mask::None,
+        1 => Mask::Causal,
+        2 => Mask::SlidingWindow { window: d.size(50) },
+        3 => Mask::Local { window: d.size(50) - 1 },
+        4 => Mask::Custom,
+        _ => Mask::Bias,
+    }
+}
+
+/// Up to 7 sequences of up to 60 tokens: starts, and the longest one.
+fn sequences(d: &mut Draw) -> (Vec<i32>, usize) {
+    let mut starts = vec![d.rng.below(3)];
+    let mut longest = 0;
+    for _ in 0..d.size(7) {
+        let length = if d.rng.below(6) == 0 { 0 } else { d.size(60) };
+        longest = longest.max(length);
+        starts.push(starts[starts.len() - 1] + length);
+    }
+    (starts.into_iter().map(|s| s as i32).collect(), longest)
+}
+
+fn attention(d: &mut Draw) {
+    let (dtype, mask) = (d.float(), mask(d, 6));
+    let (starts, longest) = sequences(d);
+    let tokens = starts[starts.len() - 1] as usize + d.rng.below(3);
+    let (kv_heads, group, dim) = (d.size(3), d.size(3), d.size(140));
+    let v_dim = if d.flag() { dim } else { d.size(140) };
+    let heads = kv_heads * group;
+    let mut operands = vec![
+        d.tensor(dtype, &[tokens, heads, dim]),
+        d.tensor(dtype, &[tokens, kv_heads, dim]),
+        d.tensor(dtype, &[tokens, kv_heads, v_dim]),
+        Tensor::i32([starts.len()], &starts).unwrap(),
+    ];
+    if mask.has_operand() {
+        let dtype = if mask == Mask::Custom { DType::Bool } else { d.float() };
+        let shape = [if d.flag() { heads } else { 1 }, tokens, longest + d.rng.below(3)];
+        operands.push(mask_operand(&mut d.rng, dtype, shape));
+    }
+    let (scale, softcap) = (1.0 / (dim as f64).sqrt(), d.pick(&[None, None, Some(2.0)]));
+    d.check(Attention { mask, scale, softcap }, &operands);
+}
+
+fn paged(d: &mut Draw) {
+    let (kv_heads, group, dim) = (d.size(3), d.size(3), d.size(140));
+    let shape = PagedShape {
+        q: d.float(),
+        state: d.float(),
+        heads: kv_heads * group,
+        kv_heads,
+        dim,
+        v_dim: if d.flag() { dim } else { d.size(140) },
+        page_len: d.pick(&[4, 7, 16]),
+    };
+    // New tokens of each sequence, behind those that it had.
+    let (mut starts, mut lengths) = (vec![0], Vec::new());
+    for _ in 0..d.size(3) {
+        let new = if d.flag() { 1 } else { d.size(20) };
+        starts.push(starts[starts.len() - 1] + new as i32);
+        lengths.push(new + d.rng.below(20));
+    }
+    let operands = shape.operands(&mut d.rng, &starts, &lengths);
+    let (mask, scale) = (mask(d, 4), 1.0 / (dim as f64).sqrt());
+    let softcap = d.pick(&[None, Some(2.0)]);
+    d.placement = Placement::Dense;
+    d.check(PagedAttention { mask, scale, softcap }, &operands);
+}
+
 /// Products are drawn most often, since most can go wrong there.
 const OPS: &[fn(&mut Draw)] = &[
     linear,
@@ -277,6 +353,8 @@ const OPS: &[fn(&mut Draw)] = &[
     rope,
     matmul,
     embedding_block,
+    attention,
+    paged,
     glu,
     pooling,
 ];
