@@ -17,33 +17,25 @@ inline void matmul_few_rows(device const MatMulArgs* args, device const A* a, de
   ulong a_rows[ROWS];
   ulong b_rows[COLUMNS];
   float sums[ROWS][COLUMNS];
-#pragma unroll
-  for (uint i = 0; i < ROWS; i++) {
+  UNROLL for (uint i = 0; i < ROWS; i++) {
     a_rows[i] = places.a + ulong(min(i, rows - 1)) * args->a_row;
-#pragma unroll
-    for (uint j = 0; j < COLUMNS; j++) sums[i][j] = 0.0f;
+    UNROLL for (uint j = 0; j < COLUMNS; j++) sums[i][j] = 0.0f;
   }
-#pragma unroll
-  for (uint j = 0; j < COLUMNS; j++) b_rows[j] = places.b + ulong(min(first_column + j, columns - 1)) * args->b_row;
+  UNROLL for (uint j = 0; j < COLUMNS; j++) b_rows[j] = places.b + ulong(min(first_column + j, columns - 1)) * args->b_row;
 
   for (uint step = ids.lane; step < k; step += 32) {
     float left[ROWS];
-#pragma unroll
-    for (uint i = 0; i < ROWS; i++) left[i] = float(a[a_rows[i] + step]);
-#pragma unroll
-    for (uint j = 0; j < COLUMNS; j++) {
+    UNROLL for (uint i = 0; i < ROWS; i++) left[i] = float(a[a_rows[i] + step]);
+    UNROLL for (uint j = 0; j < COLUMNS; j++) {
       float right = float(b[b_rows[j] + step]);
-#pragma unroll
-      for (uint i = 0; i < ROWS; i++) sums[i][j] += left[i] * right;
+      UNROLL for (uint i = 0; i < ROWS; i++) sums[i][j] += left[i] * right;
     }
   }
 
   // Each result ends at a lane of its own.
   float mine = 0.0f;
-#pragma unroll
-  for (uint i = 0; i < ROWS; i++) {
-#pragma unroll
-    for (uint j = 0; j < COLUMNS; j++) {
+  UNROLL for (uint i = 0; i < ROWS; i++) {
+    UNROLL for (uint j = 0; j < COLUMNS; j++) {
       float sum = simd_sum(sums[i][j]);
       if (ids.lane == i * COLUMNS + j) mine = sum;
     }

@@ -46,10 +46,8 @@ inline void matmul(device const MatMulArgs* args, device const A* a, device cons
   simd_matrix<float> sums[ROWS / 8][COLUMNS / 8];
   simd_matrix<T> left[ROWS / 8];
   simd_matrix<T> right[COLUMNS / 8];
-#pragma unroll
-  for (uint i = 0; i < ROWS / 8; i++) {
-#pragma unroll
-    for (uint j = 0; j < COLUMNS / 8; j++) matrix_fill(sums[i][j], 0.0f);
+  UNROLL for (uint i = 0; i < ROWS / 8; i++) {
+    UNROLL for (uint j = 0; j < COLUMNS / 8; j++) matrix_fill(sums[i][j], 0.0f);
   }
 
   for (uint first = 0; first < k; first += BK) {
@@ -60,31 +58,24 @@ inline void matmul(device const MatMulArgs* args, device const A* a, device cons
     matmul_stage<T, B, BN, BK, STRIDE>(right_tile, b_tile + ulong(first) * b_step, b_row, b_step, columns, k - first,
                                        b_step <= b_row, ids);
     barrier_threadgroup();
-#pragma unroll
-    for (uint step = 0; step < BK; step += 8) {
-#pragma unroll
-      for (uint i = 0; i < ROWS / 8; i++) {
+    UNROLL for (uint step = 0; step < BK; step += 8) {
+      UNROLL for (uint i = 0; i < ROWS / 8; i++) {
         matrix_load(left[i], left_tile + (simd_row + i * 8) * STRIDE + step, STRIDE);
       }
-#pragma unroll
-      for (uint j = 0; j < COLUMNS / 8; j++) {
+      UNROLL for (uint j = 0; j < COLUMNS / 8; j++) {
         matrix_load_transposed(right[j], right_tile + (simd_column + j * 8) * STRIDE + step, STRIDE);
       }
-#pragma unroll
-      for (uint i = 0; i < ROWS / 8; i++) {
-#pragma unroll
-        for (uint j = 0; j < COLUMNS / 8; j++) matrix_multiply_accumulate(sums[i][j], left[i], right[j], sums[i][j]);
+      UNROLL for (uint i = 0; i < ROWS / 8; i++) {
+        UNROLL for (uint j = 0; j < COLUMNS / 8; j++) matrix_multiply_accumulate(sums[i][j], left[i], right[j], sums[i][j]);
       }
     }
   }
 
   // Eight rows at a time, through memory that the simdgroup has for itself.
   threadgroup float* strip = strips + ids.simd * 8 * COLUMNS;
-#pragma unroll
-  for (uint i = 0; i < ROWS / 8; i++) {
+  UNROLL for (uint i = 0; i < ROWS / 8; i++) {
     if (i > 0) simd_barrier();
-#pragma unroll
-    for (uint j = 0; j < COLUMNS / 8; j++) matrix_store(sums[i][j], strip + j * 8, COLUMNS);
+    UNROLL for (uint j = 0; j < COLUMNS / 8; j++) matrix_store(sums[i][j], strip + j * 8, COLUMNS);
     simd_barrier();
     for (uint at = ids.lane; at < 8 * COLUMNS; at += 32) {
       uint row = simd_row + i * 8 + at / COLUMNS;
