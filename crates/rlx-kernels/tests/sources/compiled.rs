@@ -1,9 +1,15 @@
 //! The host's compiler on all kernels at once.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use rlx_ir::ops::elementwise::binary::{Binary, BinaryKind};
+use rlx_ir::ops::elementwise::unary::{Unary, UnaryKind};
+use rlx_ir::ops::fused::fused_region::FusedRegion;
+use rlx_ir::{Builder, DType, OpRef, Value};
 use rlx_kernels::manifest::kernels;
 use rlx_kernels::source::{Target, library};
+use rlx_kernels::{Kernel, region};
 use rlx_simulator::{Compiler, Pass};
 
 /// Clang; `None` where it is not there, which is a failure where REQUIRE_CLANG is set.
@@ -44,6 +50,62 @@ fn all_kernels_compile_with_real_address_spaces() {
     let text = library(Target::Syntax, kernels());
     compiler.check(&text, Pass::Spaces).unwrap();
     compiler.check(&text, Pass::OpenCl).unwrap();
+}
+
+/// The text for Metal with declarations of what MSL offers in place of its headers. Words for address spaces are macros there,
+/// so an attribute must not be one.
+fn declared_metal(text: &str) -> String {
+    let text = text.replace("[[threadgroup(", "[[threadgroup_index(");
+    let lines = text.lines().filter(|line| !line.starts_with("#include <metal_"));
+    format!("{}\n{}\n", include_str!("msl.h"), lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// A region of each elementwise function of one and of two operands, for floats and for integers.
+fn regions() -> Vec<Kernel> {
+    let unary = UnaryKind::ALL.iter().map(|&kind| -> OpRef { Arc::new(Unary { kind }) });
+    let binary = BinaryKind::ALL.iter().map(|&kind| -> OpRef { Arc::new(Binary { kind }) });
+    let ops = unary.map(|op| (op, 1)).chain(binary.map(|op| (op, 2)));
+    let mut kernels = Vec::new();
+    for ((op, arity), dtype) in
+        ops.flat_map(|op| [DType::F32, DType::F16, DType::I32, DType::Bool].map(|d| (op.clone(), d)))
+    {
+        let mut b = Builder::new("body");
+        let operands: Vec<Value> =
+            (0..arity).map(|i| b.input(&format!("x{i}"), dtype, [4]).unwrap()).collect();
+        if let Ok(results) = b.emit_ref(op, &operands) {
+            let body = b.finish(&results).unwrap();
+            kernels.push(region::kernel(&FusedRegion { body }, &format!("region{}", kernels.len())).unwrap());
+        }
+    }
+    assert!(kernels.len() > 60, "{}", kernels.len());
+    kernels
+}
+
+#[test]
+fn the_metal_text_fits_the_signatures_of_msl() {
+    let Some(compiler) = compiler() else { return };
+    compiler.check(&declared_metal(&library(Target::Metal, kernels())), Pass::Plain).unwrap();
+    compiler.check(&declared_metal(&library(Target::Metal, &regions())), Pass::Plain).unwrap();
+    let wrong = [
+        (
+            "inline void f(simd_matrix<half> d, simd_matrix<half> a) { matrix_multiply_accumulate(d, a, a, d); }",
+            "no matching",
+        ),
+        (
+            "inline void f(device const float* x) { simd_matrix<half> a; matrix_load(a, x, 8); }",
+            "no matching",
+        ),
+        (
+            "inline void f(device const float* x) { threadgroup const float* y = x; (void)y; }",
+            "cannot initialize",
+        ),
+        ("inline uint f(bool x) { return simd_ballot(x); }", "no viable conversion"),
+    ];
+    for (text, why) in wrong {
+        let text = format!("{}\n{text}\n", library(Target::Metal, []));
+        let refused = compiler.check(&declared_metal(&text), Pass::Plain).unwrap_err();
+        assert!(refused.message().contains(why), "{refused}");
+    }
 }
 
 #[test]
