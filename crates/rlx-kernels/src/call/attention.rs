@@ -256,6 +256,17 @@ mod tests {
         assert_eq!(name(&PAGED, &paged(DType::F32, 23, 3)), "paged_attention_rows_64_f32_f32");
     }
 
+    /// Threadgroup memory has room for no more.
+    #[test]
+    fn a_query_has_at_most_eight_simdgroups() {
+        use crate::geometry::DeviceLimits;
+        let threads = |tokens| {
+            let call = attention_by(AttentionBody::Rows, &CAUSAL, &ragged(DType::F32, tokens, 8, 8)).unwrap();
+            call.work.geometry(DeviceLimits::APPLE, 1024).unwrap().map(|g| g.threads)
+        };
+        assert_eq!([0, 1, 33, 100_000].map(threads), [None, Some(32), Some(64), Some(256)]);
+    }
+
     #[test]
     fn what_no_kernel_does_is_refused_with_the_reason() {
         let refused = |op: &dyn Op, layouts: &[Layout], reason: &str| {

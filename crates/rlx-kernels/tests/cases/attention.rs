@@ -22,6 +22,7 @@ cases! {
     wide_heads_whose_largest_score_comes_late,
     parts_of_a_joint_row,
     starts_and_masks_that_do_not_fit_read_nothing_outside,
+    sizes_drawn_at_random,
 }
 
 const BODIES: [AttentionBody; 2] = [AttentionBody::Rows, AttentionBody::Tiles];
@@ -346,4 +347,38 @@ fn starts_and_masks_that_do_not_fit_read_nothing_outside() {
             );
         }
     }
+}
+
+/// A batch, heads and a mask that nobody thought of.
+fn drawn(seed: u64) {
+    let mut rng = SplitMix64::new(0xa77e_0000 + seed);
+    let mut pick = |list: &[usize]| list[rng.below(list.len())];
+    let kv_heads = pick(&[1, 2, 3]);
+    let shape = Shape {
+        dtype: FLOATS[pick(&[0, 1])],
+        heads: kv_heads * pick(&[1, 2, 3, 5]),
+        kv_heads,
+        dim: pick(&[3, 16, 24, 40, 64, 90, 128, 144, 192, 256]),
+        v_dim: pick(&[8, 17, 32, 64, 100, 128, 250]),
+    };
+    let mut starts = vec![pick(&[0, 0, 1, 9]) as i32];
+    for _ in 0..pick(&[1, 2, 3, 6, 12]) {
+        starts.push(starts[starts.len() - 1] + pick(&[0, 1, 2, 7, 15, 16, 33, 60]) as i32);
+    }
+    let tokens = starts[starts.len() - 1] as usize + pick(&[0, 0, 1, 11]);
+    let (mask, operand) = MASKS[rng.below(MASKS.len())];
+    let mut operands = shape.operands(&mut rng, tokens, &starts);
+    let operand = operand.map(|(heads, dtype)| {
+        let heads = if heads == 1 { 1 } else { shape.heads };
+        mask_operand(&mut rng, dtype, [heads, tokens, 61])
+    });
+    operands.extend(operand);
+    let op =
+        Attention { mask, scale: [0.1, 0.5, -1.5][rng.below(3)], softcap: [None, Some(3.0)][rng.below(2)] };
+    let placement = [Placement::Dense, Placement::Gaps, Placement::Joint][rng.below(3)];
+    check_by(BODIES[rng.below(2)], op, &operands, placement, seed);
+}
+
+fn sizes_drawn_at_random() {
+    (0..16).for_each(drawn);
 }

@@ -14,6 +14,7 @@ cases! {
     heads_groups_and_pages_of_every_size,
     every_type_at_every_size_that_has_a_kernel,
     lengths_and_pages_that_do_not_fit_read_nothing_outside,
+    pages_drawn_at_random,
 }
 
 const BODIES: [AttentionBody; 2] = [AttentionBody::Rows, AttentionBody::Tiles];
@@ -179,4 +180,39 @@ fn lengths_and_pages_that_do_not_fit_read_nothing_outside() {
             });
         }
     }
+}
+
+/// A batch, heads and pages that nobody thought of.
+fn drawn(seed: u64) {
+    let mut rng = SplitMix64::new(0x9a6e_0000 + seed);
+    let mut pick = |list: &[usize]| list[rng.below(list.len())];
+    let kv_heads = pick(&[1, 2, 3]);
+    let shape = Shape {
+        q: FLOATS[pick(&[0, 1])],
+        state: FLOATS[pick(&[0, 1])],
+        heads: kv_heads * pick(&[1, 2, 3, 5]),
+        kv_heads,
+        dim: pick(&[3, 16, 40, 64, 90, 128, 192, 256]),
+        v_dim: pick(&[8, 17, 32, 64, 128, 250]),
+        page_len: pick(&[5, 8, 16, 32]),
+    };
+    let mut starts = vec![pick(&[0, 0, 1]) as i32];
+    let mut lengths = Vec::new();
+    for _ in 0..pick(&[1, 2, 4]) {
+        let new = pick(&[0, 1, 1, 2, 9, 16, 25]);
+        starts.push(starts[starts.len() - 1] + new as i32);
+        lengths.push(new + pick(&[0, 1, 5, 20]));
+    }
+    let operands = shape.operands(&mut rng, &starts, &lengths);
+    let masks = [Mask::None, Mask::Causal, Mask::SlidingWindow { window: 7 }, Mask::Local { window: 4 }];
+    let op = PagedAttention {
+        mask: masks[rng.below(4)],
+        scale: [0.1, 0.5, -1.5][rng.below(3)],
+        softcap: [None, Some(3.0)][rng.below(2)],
+    };
+    check_by(BODIES[rng.below(2)], op, &operands, seed);
+}
+
+fn pages_drawn_at_random() {
+    (0..16).for_each(drawn);
 }
