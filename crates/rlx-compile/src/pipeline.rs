@@ -11,13 +11,14 @@ use crate::{Error, Result, Target};
 
 /// The stages, in order.
 ///
-/// Composites are fused before the policy casts, so that biases are added before a result is rounded; products are stacked
+/// Weights that the target has no kernels for are decoded first, so that all rules see what it takes. Composites are fused before the policy casts, so that biases are added before a result is rounded; products are stacked
 /// after it, when their activations have their last type. What the target refuses is decomposed then, and cleaned; what
 /// is left of elementwise ops is put into regions at the end.
 pub const STAGES: &[Stage] = &[
     Stage { name: "fold", pass: &passes::fold::PASS, when: When::Always },
     Stage { name: "cse", pass: &passes::cse::PASS, when: When::Always },
     Stage { name: "dce", pass: &passes::dce::PASS, when: When::Always },
+    Stage { name: "decode", pass: &passes::decode::PASS, when: When::Always },
     Stage { name: "fuse_linear", pass: &passes::fuse_linear::PASS, when: When::Fusing },
     Stage { name: "fuse_norm", pass: &passes::fuse_norm::PASS, when: When::Fusing },
     Stage { name: "precision", pass: &passes::precision::PASS, when: When::Always },

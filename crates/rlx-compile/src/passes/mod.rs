@@ -2,6 +2,7 @@
 
 pub mod cse;
 pub mod dce;
+pub mod decode;
 pub mod fold;
 pub mod fuse_elementwise;
 pub mod fuse_linear;
@@ -53,6 +54,7 @@ pub const PASSES: &[Pass] = &[
     fold::PASS,
     cse::PASS,
     dce::PASS,
+    decode::PASS,
     fuse_linear::PASS,
     fuse_norm::PASS,
     precision::PASS,

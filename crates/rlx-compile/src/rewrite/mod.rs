@@ -19,6 +19,7 @@ mod rule;
 mod sweep;
 
 pub use engine::rewrite;
+pub(crate) use matcher::roles;
 pub use matcher::{Matcher, Operand};
 pub use report::{Fired, NearMiss, PassReport};
 pub use rule::{Numerics, Outcome, Patch, Rule};

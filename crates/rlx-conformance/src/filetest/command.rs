@@ -24,8 +24,8 @@ pub(super) fn run(case: &Case, backend: Option<&Arc<dyn Backend>>) -> Result<Str
         Some("parse") => print_twice(&graph(case)?),
         Some("verify") => graph(case).map(|_| "ok\n".to_owned()),
         Some("pass") => pass(case),
-        Some("pipeline") => pipeline(case),
-        Some("plan") => plan(case),
+        Some("pipeline") => pipeline(case, backend),
+        Some("plan") => plan(case, backend),
         Some("run") => interpreted(case, backend),
         _ => rlx_ir::bail!(InvalidArgument, "unknown command {:?}", case.command.join(" ")),
     }
@@ -94,6 +94,19 @@ impl Target for Described<'_> {
     }
 }
 
+/// The backend where the command says `device`, else what it describes.
+fn target<'a>(
+    case: &Case,
+    described: &'a Described<'_>,
+    backend: Option<&'a Arc<dyn Backend>>,
+) -> Result<&'a dyn Target> {
+    match backend {
+        Some(backend) if case.has("device") => Ok(&**backend),
+        None if case.has("device") => rlx_ir::bail!(InvalidArgument, "there is no device here"),
+        _ => Ok(described),
+    }
+}
+
 /// What must hold after every pass; returns the printed graph and reports.
 fn checked(case: &Case, before: &Graph, after: &Graph, reports: &[PassReport]) -> Result<String> {
     verify(after)?;
@@ -153,22 +166,24 @@ fn pass(case: &Case) -> Result<String> {
     Ok(text)
 }
 
-fn pipeline(case: &Case) -> Result<String> {
+fn pipeline(case: &Case, backend: Option<&Arc<dyn Backend>>) -> Result<String> {
     case.check_options(&["without", "fuse", "stop_after", "compute", "keep"])?;
-    let (target, options) = (Described::of(case), options(case)?);
+    let (described, options) = (Described::of(case), options(case)?);
+    let target = target(case, &described, backend)?;
     let before = graph(case)?;
-    let (after, reports) = run_passes(before.clone(), &target, &options)?;
+    let (after, reports) = run_passes(before.clone(), target, &options)?;
     checked(case, &before, &after, &reports)
 }
 
-/// The plan of the graph as it is, or, with `passes`, of what the pipeline makes of it.
-fn plan(case: &Case) -> Result<String> {
+/// The plan of the graph as it is, or, with `passes`, of what the pipeline makes of it; with `device`, on the backend.
+fn plan(case: &Case, backend: Option<&Arc<dyn Backend>>) -> Result<String> {
     case.check_options(&["without", "claim", "fuse", "compute", "keep"])?;
-    let (target, mut graph) = (Described::of(case), graph(case)?);
+    let (described, mut graph) = (Described::of(case), graph(case)?);
+    let target = target(case, &described, backend)?;
     if case.has("passes") {
-        graph = run_passes(graph, &target, &options(case)?)?.0;
+        graph = run_passes(graph, target, &options(case)?)?.0;
     }
-    let plan = build_plan(&graph, &target)?;
+    let plan = build_plan(&graph, target)?;
     plan.verify_regions()?;
     Ok(plan.to_string())
 }

@@ -26,7 +26,7 @@ pub use report::{Exclusion, Failure, Report};
 pub use rows::check_row_independence;
 
 /// What is run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Options<'a> {
     /// The data's seeds.
     pub seeds: &'a [u64],
@@ -38,11 +38,28 @@ pub struct Options<'a> {
     pub cases: Option<&'a [&'a str]>,
     /// Whether the device takes numbers below the least normal one for zero.
     pub flushes: bool,
+    /// Why a sample's graph must be refused with `UnsupportedOnDevice` when it is compiled, if it must.
+    pub refuses: Option<&'a Refuses>,
+}
+
+/// Says why a backend cannot run a sample's graph; `None` where it can.
+pub type Refuses = dyn Fn(&Sample) -> Option<&'static str>;
+
+impl std::fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("seeds", &self.seeds)
+            .field("exclusions", &self.exclusions)
+            .field("only", &self.only)
+            .field("cases", &self.cases)
+            .field("flushes", &self.flushes)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { seeds: &[1], exclusions: &[], only: "", cases: None, flushes: false }
+        Self { seeds: &[1], exclusions: &[], only: "", cases: None, flushes: false, refuses: None }
     }
 }
 
@@ -81,19 +98,18 @@ fn run_case(
     // Samples of one graph share an executable, so that it runs with changing sizes.
     for group in samples.chunk_by(|a, b| a.graph == b.graph) {
         let mut failed = vec![Vec::new(); group.len()];
+        if let Some(reason) = options.refuses.and_then(|refuses| refuses(&group[0])) {
+            let wrong = unrefused(&group[0], backends, reason);
+            report.samples += group.len();
+            report.excluded += group.len();
+            let what = wrong.into_iter().map(|(place, what)| failure_of(&group[0], seed, place, what));
+            report.failures.extend(what);
+            continue;
+        }
         check_group(group, backends, options, &mut |index, place, what| failed[index].push((place, what)))?;
         for (sample, failed) in group.iter().zip(failed) {
             report.samples += 1;
-            let failure = |(place, what): (String, String)| Failure {
-                case: sample.case,
-                dtype: sample.dtype,
-                label: sample.label.clone(),
-                seed,
-                place,
-                what,
-                sizes: sample.sizes.clone(),
-                graph: sample.graph.to_string(),
-            };
+            let failure = |(place, what)| failure_of(sample, seed, place, what);
             match options.exclusions.iter().find(|e| e.covers(sample)) {
                 None => report.failures.extend(failed.into_iter().map(failure)),
                 Some(_) if !failed.is_empty() => report.excluded += 1,
@@ -105,6 +121,33 @@ fn run_case(
         }
     }
     Ok(())
+}
+
+fn failure_of(sample: &Sample, seed: u64, place: String, what: String) -> Failure {
+    Failure {
+        case: sample.case,
+        dtype: sample.dtype,
+        label: sample.label.clone(),
+        seed,
+        place,
+        what,
+        sizes: sample.sizes.clone(),
+        graph: sample.graph.to_string(),
+    }
+}
+
+/// Where a graph that must be refused is not.
+fn unrefused(sample: &Sample, backends: &[Arc<dyn Backend>], reason: &str) -> Vec<(String, String)> {
+    let mut wrong = Vec::new();
+    for backend in backends {
+        let said = match compile(backend, &sample.graph, CompileOptions::default()) {
+            Ok(_) => "it compiles".to_owned(),
+            Err(e) if e.kind() == ErrorKind::UnsupportedOnDevice => continue,
+            Err(e) => format!("{e:?}"),
+        };
+        wrong.push((place_of(backend), format!("it must be refused ({reason}), but: {said}")));
+    }
+    wrong
 }
 
 /// What the interpreter says about a sample: references of outputs and states, or the kind of its refusal.
