@@ -5,10 +5,10 @@ mod common;
 
 use std::sync::Arc;
 
-use rlx_conformance::cases::TABLE;
+use rlx_conformance::cases::{Sample, TABLE};
 use rlx_conformance::suite::{Exclusion, Options, run};
-use rlx_ir::DType;
-use rlx_ir::quant::BlockType;
+use rlx_ir::ops::elementwise::cast::Cast;
+use rlx_ir::{DType, Def};
 use rlx_runtime::Backend;
 use rlx_simulator::Mode;
 
@@ -24,6 +24,8 @@ const CASES: &[&str] = &[
     "transpose",
     "broadcast",
     "slice",
+    "matmul",
+    "linear",
     "gelu",
     "silu",
     "glu",
@@ -37,77 +39,48 @@ const CASES: &[&str] = &[
     "rope",
     "embedding",
     "fused_region",
-];
-
-/// Cases of ops that have none yet.
-const WITHOUT_KERNELS: &[&str] = &[
-    "matmul",
-    "linear",
     "attention",
-    "gather",
-    "scatter",
-    "iota",
-    "argmax",
-    "top_k",
-    "concat",
-    "pad",
-    "quantize",
-    "dequantize",
-    "moe",
     "paged_attention",
     "kv_write",
 ];
 
-const CAST_TARGETS: [&str; 9] =
-    ["to f32", "to f16", "to i8", "to i16", "to i32", "to i64", "to u8", "to u32", "to bool"];
+/// Cases of ops that have none yet.
+const WITHOUT_KERNELS: &[&str] =
+    &["gather", "scatter", "iota", "argmax", "top_k", "concat", "pad", "quantize", "dequantize", "moe"];
 
-/// What kernels of the slice do not take: dtypes, and data that only an interpreter can refuse.
-fn exclusions() -> Vec<Exclusion> {
-    let all = |cases: &[&'static str], dtypes: &[DType], reason| {
-        let pairs = cases.iter().flat_map(|&case| dtypes.iter().map(move |&dtype| (case, dtype)));
-        let make = |(case, dtype)| Exclusion { case, dtype: Some(dtype), label: "", reason };
-        pairs.map(make).collect::<Vec<_>>()
-    };
-    let label = |case, label, reason| Exclusion { case, dtype: None, label, reason };
-    let copied = ["reshape", "transpose", "broadcast", "slice"];
-    let computed: Vec<&str> = CASES.iter().copied().filter(|c| !copied.contains(c)).collect();
-    let computed: Vec<&str> = computed.into_iter().filter(|c| !["cast", "embedding"].contains(c)).collect();
-    let mut list = all(&computed, &[DType::BF16, DType::F64], "kernels take f32 and f16");
-    // A cast to the own type is nothing.
-    let casts = [(DType::BF16, "to f64"), (DType::F64, "to bf16")].into_iter();
-    let casts = casts.chain(CAST_TARGETS.iter().flat_map(|to| [(DType::BF16, *to), (DType::F64, *to)]));
-    list.extend(casts.map(|(dtype, label)| Exclusion {
-        case: "cast",
-        dtype: Some(dtype),
-        label,
-        reason: "kernels take f32 and f16",
-    }));
-    let blocks: Vec<DType> = BlockType::ALL.iter().map(|b| DType::Block(*b)).collect();
-    list.extend(all(&["reduce"], &[DType::I8, DType::I16, DType::I64, DType::U8], "no kernel reduces these"));
-    for dtype in [
-        DType::F32,
-        DType::F16,
-        DType::I8,
-        DType::I16,
-        DType::I32,
-        DType::I64,
-        DType::U8,
-        DType::U32,
-        DType::Bool,
-    ] {
-        for label in ["to bf16", "to f64"] {
-            list.push(Exclusion {
-                case: "cast",
-                dtype: Some(dtype),
-                label,
-                reason: "kernels take f32 and f16",
-            });
+/// Why the kernels do not run a graph. Weights of bf16 and block types are decoded when they are loaded.
+fn refuses(sample: &Sample) -> Option<&'static str> {
+    let graph = &sample.graph;
+    let mut of_weights: Vec<bool> =
+        graph.values().iter().map(|v| matches!(v.def, Def::Weight { .. } | Def::Const(_))).collect();
+    for node in graph.nodes() {
+        if WITHOUT_KERNELS.contains(&node.op.name()) {
+            return Some("an op has no kernel");
+        }
+        let same = node.op.downcast::<Cast>().is_some_and(|cast| cast.to == graph.ty(node.operands[0]).dtype);
+        let moved = ["reshape", "transpose", "broadcast", "slice"].contains(&node.op.name());
+        let ready = node.operands.iter().all(|v| of_weights[v.index()]);
+        node.results.iter().for_each(|v| of_weights[v.index()] = ready);
+        for value in node.operands.iter().chain(&node.results) {
+            let dtype = graph.ty(*value).dtype;
+            let decoded = of_weights[value.index()];
+            match dtype {
+                _ if same || ready => {}
+                DType::Block(_) if !decoded => return Some("there are no kernels for block types"),
+                DType::F64 if !moved => return Some("kernels take f32 and f16"),
+                DType::BF16 if !moved && !decoded => return Some("kernels take f32 and f16"),
+                DType::I8 | DType::I16 | DType::I64 | DType::U8 if sample.case == "reduce" => {
+                    return Some("no kernel reduces these");
+                }
+                _ => {}
+            }
         }
     }
-    list.push(label("embedding", "to bf16", "kernels take f32 and f16"));
-    list.push(label("embedding", "to f64", "kernels take f32 and f16"));
-    list.extend(all(&["embedding"], &[DType::F64], "kernels take f32 and f16"));
-    list.push(label("binary", "by zero", "a kernel cannot report a division by zero"));
+    None
+}
+
+/// Data that only the interpreter can refuse, and what becomes of tiny numbers.
+fn exclusions() -> Vec<Exclusion> {
     let tiny = "the device takes numbers below the least normal one for zero";
     let of_tiny = [
         ("unary", "sign wide"),
@@ -120,18 +93,11 @@ fn exclusions() -> Vec<Exclusion> {
         ("binary", "rem equal n=33"),
         ("cast", "to bool n=65"),
     ];
-    list.extend(of_tiny.map(|(case, label)| Exclusion {
-        case,
-        dtype: Some(DType::F32),
-        label,
-        reason: tiny,
-    }));
-    list.extend(blocks.iter().flat_map(|&dtype| {
-        let reason = "there are no kernels for block types";
-        let moved = [("reshape", "outer axes"), ("slice", "whole blocks")];
-        moved.map(|(case, label)| Exclusion { case, dtype: Some(dtype), label, reason })
-    }));
-    list
+    let of_tiny =
+        of_tiny.map(|(case, label)| Exclusion { case, dtype: Some(DType::F32), label, reason: tiny });
+    let reason = "a kernel cannot report a division by zero";
+    let by_zero = Exclusion { case: "binary", dtype: None, label: "by zero", reason };
+    of_tiny.into_iter().chain([by_zero]).collect()
 }
 
 #[test]
@@ -145,6 +111,7 @@ fn every_case_passes() {
         only: &only,
         cases: Some(CASES),
         flushes: true,
+        refuses: Some(&refuses),
         ..Options::default()
     };
     let report = run(&backends, &options).unwrap();

@@ -131,7 +131,9 @@ impl<D: Driver> MetalContext<D> {
 
     fn check_inputs(&self) -> Result<()> {
         for check in &self.shared.checks {
-            check.run(bytes(&self.input_range(check.input)?)?, &self.sizes)?;
+            let ranges = check.inputs.iter().map(|&i| self.input_range(i)).collect::<Result<Vec<_>>>()?;
+            let inputs = ranges.iter().map(bytes).collect::<Result<Vec<_>>>()?;
+            check.run(&inputs, &self.sizes)?;
         }
         Ok(())
     }
@@ -150,7 +152,7 @@ impl<D: Driver> MetalContext<D> {
         Ok(Pending::new(move || Ok(submitted.wait(&machine.driver).map(|_| ())?)))
     }
 
-    /// One command buffer for each step, so that each is timed by itself.
+    /// One command buffer for each launch, so that each is timed by itself.
     fn run_step_by_step(&mut self) -> Result<()> {
         let shared = self.shared.clone();
         for thunk in &shared.thunks {
@@ -159,7 +161,9 @@ impl<D: Driver> MetalContext<D> {
             list.host_writes = self.memory.host_writes();
             self.runs += 1;
             let submitted = shared.machine.submitter.submit(&Arc::new(list), &self.event, self.runs)?;
+            // What one launch does for several steps is counted at the first.
             self.timings.push(submitted.wait(&shared.machine.driver)?);
+            self.timings.extend(std::iter::repeat_n(0, thunk.steps.len() - 1));
         }
         // Arguments were overwritten.
         let mut list = commands(&shared, &mut self.memory, &shared.thunks, &self.sizes)?;

@@ -79,7 +79,7 @@ pub(super) fn commands<D: Driver>(
     let mut args_at = 0;
     let limits = shared.machine.driver.facts().limits;
     for (thunk, prepared) in thunks.iter().zip(prepared) {
-        let place = |e: Error| e.context(format!("step {}, {}", thunk.step, prepared.kernel.name));
+        let place = |e: Error| e.context(format!("step {}, {}", thunk.steps.start, prepared.kernel.name));
         let pipeline = shared.machine.pipelines.get(&shared.machine.driver, &prepared.kernel)?;
         let Some(geometry) =
             prepared.work.geometry(limits, pipeline.max_threads()).map_err(|e| place(e.into()))?

@@ -1,5 +1,6 @@
 //! Executables: one thunk for each step, and what contexts share.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rlx_compile::plan::{Action, Operand, Step};
@@ -12,7 +13,7 @@ use super::checks::{self, Check};
 use super::context::MetalContext;
 use super::recipe::{Prepared, Recipe};
 use super::weights::{self, Weight};
-use super::{Machine, support};
+use super::{Machine, regions, support};
 use crate::driver::{Driver, KernelRef};
 use crate::error::Result;
 
@@ -41,12 +42,27 @@ pub(super) struct Thunk {
     pub(super) results: Vec<Operand>,
     /// The label of the group that it belongs to.
     pub(super) group: Arc<str>,
-    /// The step that it stands for.
-    pub(super) step: usize,
+    /// The steps that it stands for.
+    pub(super) steps: Range<usize>,
 }
 
 impl Thunk {
-    fn of_step(index: usize, step: &Step) -> Result<Self> {
+    /// A launch for several steps.
+    pub(super) fn new(
+        recipe: Recipe,
+        operands: Vec<Operand>,
+        results: Vec<Operand>,
+        group: Arc<str>,
+        steps: Range<usize>,
+    ) -> Self {
+        Self { op: None, recipe, operands, results, group, steps }
+    }
+
+    /// The launch of one step.
+    ///
+    /// # Errors
+    /// `UnsupportedOnDevice` where it takes a kernel that cannot be written.
+    pub(super) fn of_step(index: usize, step: &Step, group: Arc<str>) -> Result<Self> {
         let (op, recipe) = match &step.action {
             Action::Copy => (None, Recipe::Copy),
             Action::Op(op) => {
@@ -59,8 +75,8 @@ impl Thunk {
             recipe,
             operands: step.operands.clone(),
             results: step.results.clone(),
-            group: step.scope.clone(),
-            step: index,
+            group,
+            steps: index..index + 1,
         })
     }
 
@@ -83,18 +99,32 @@ fn layout(operand: &Operand, sizes: &Sizes) -> Layout {
     }
 }
 
+/// The launches of a plan in order: of claimed regions as wholes, of all other steps one by one.
+fn thunks(plan: &Plan) -> Result<Vec<Thunk>> {
+    let mut thunks = Vec::with_capacity(plan.steps.len());
+    let mut at = 0;
+    while let Some(step) = plan.steps.get(at) {
+        match plan.regions.iter().find(|r| r.is_claimed() && r.steps.start == at) {
+            Some(region) => {
+                thunks.extend(regions::thunks(region, &plan.steps)?);
+                at = region.steps.end;
+            }
+            None => {
+                thunks.push(Thunk::of_step(at, step, step.scope.clone())?);
+                at += 1;
+            }
+        }
+    }
+    Ok(thunks)
+}
+
 impl<D: Driver> MetalExecutable<D> {
     pub(super) fn new(
         machine: Arc<Machine<D>>,
         plan: Arc<Plan>,
         prepared: &[Arc<DeviceWeight>],
     ) -> Result<Self> {
-        let thunks = plan
-            .steps
-            .iter()
-            .enumerate()
-            .map(|(i, step)| Thunk::of_step(i, step))
-            .collect::<Result<Vec<_>>>()?;
+        let thunks = thunks(&plan)?;
         // Kernels are made ready now; sizes may choose others of the same libraries later.
         let mut own = Vec::new();
         for bindings in support::representatives(&plan.symbols) {
@@ -129,7 +159,8 @@ impl<D: Driver> Executable for MetalExecutable<D> {
             Ok(sizes) => thunk.prepare(sizes).map_or_else(|e| e.to_string(), |p| p.kernel.name.clone()),
             Err(e) => e.to_string(),
         };
-        self.shared.thunks.iter().map(name).collect()
+        let thunks = self.shared.thunks.iter();
+        thunks.flat_map(|t| std::iter::repeat_n(name(t), t.steps.len())).collect()
     }
 
     fn context(&self, state_sizes: &Bindings) -> rlx_runtime::Result<Box<dyn Context>> {

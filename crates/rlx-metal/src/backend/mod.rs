@@ -1,6 +1,7 @@
 //! The backend over a driver.
 //!
 //! - `support` and `recipe`: which kernel does a step, and what is not supported, from the table of `rlx_kernels`;
+//! - `regions`: which regions of a plan are run as wholes;
 //! - `weights`: rows on the device;
 //! - `library`: kernels, compiled when they are first needed;
 //! - `executable` and `context`: thunks over a plan, and the memory of one run;
@@ -15,13 +16,14 @@ mod executable;
 mod launch;
 mod library;
 mod recipe;
+mod regions;
 mod submit;
 mod support;
 mod weights;
 
 use std::sync::Arc;
 
-use rlx_compile::{Layout, OpFacts, Plan, Support, Target};
+use rlx_compile::{Layout, OpFacts, Plan, RegionFacts, Support, Target};
 use rlx_runtime::weights::RowSource;
 use rlx_runtime::{Backend, DeviceInfo, DeviceWeight, Executable, Strategy};
 
@@ -63,6 +65,10 @@ impl<D: Driver> MetalBackend<D> {
 impl<D: Driver> Target for MetalBackend<D> {
     fn supports(&self, facts: &OpFacts<'_>) -> Support {
         support::supports(facts)
+    }
+
+    fn claims(&self, facts: &RegionFacts<'_>) -> Support {
+        regions::claims(facts)
     }
 }
 

@@ -9,9 +9,13 @@ use rlx_ir::ops::elementwise::compare::Compare;
 use rlx_ir::ops::elementwise::select::Select;
 use rlx_ir::ops::elementwise::unary::Unary;
 use rlx_ir::ops::fused::fused_region::FusedRegion;
+use rlx_ir::ops::pooling::l2_normalize::L2Normalize;
+use rlx_ir::ops::pooling::pool::Pool;
 use rlx_ir::{Builder, DType, Op, OpRef};
 use rlx_kernels::args::Args;
-use rlx_kernels::call::{Bound, Work, call, copy};
+use rlx_kernels::call::{
+    Bound, EmbeddingLayerNorm, Work, call, copy, embedding_layer_norm, pool_l2_normalize,
+};
 use rlx_kernels::layout::Layout;
 use rlx_kernels::region;
 
@@ -27,6 +31,10 @@ pub(super) enum Recipe {
     Region(KernelRef),
     /// By copying a view.
     Copy,
+    /// Embeddings, their sum and its norm in one.
+    EmbeddingBlock(EmbeddingLayerNorm),
+    /// Pooling and normalisation in one.
+    PoolNormalized(Pool, L2Normalize),
 }
 
 /// A launch but for buffers and threads.
@@ -75,6 +83,8 @@ impl Recipe {
     ) -> Result<Prepared> {
         match (self, op) {
             (Self::Op, Some(op)) => Ok(call(op, operands)?.into()),
+            (Self::EmbeddingBlock(block), _) => Ok(embedding_layer_norm(block, operands)?.into()),
+            (Self::PoolNormalized(pool, norm), _) => Ok(pool_l2_normalize(pool, norm, operands)?.into()),
             (Self::Op | Self::Copy, _) => Ok(copy(&operands[0], &results[0])?.into()),
             (Self::Region(kernel), _) => {
                 let shape = results.first().map_or(&[][..], |r| &r.shape);

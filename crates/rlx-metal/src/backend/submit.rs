@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rlx_ir::bail;
@@ -25,7 +25,20 @@ struct Job<D: Driver> {
 
 /// Hands command lists to the submission thread, which ends with this.
 pub(super) struct Submitter<D: Driver> {
-    jobs: SyncSender<Job<D>>,
+    /// `None` at the end alone.
+    jobs: Option<SyncSender<Job<D>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<D: Driver> Drop for Submitter<D> {
+    /// The thread is over before the driver's libraries are.
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of the driver's has been reported where somebody waited.
+            let _ = thread.join();
+        }
+    }
 }
 
 impl<D: Driver> Submitter<D> {
@@ -42,7 +55,7 @@ impl<D: Driver> Submitter<D> {
             }
         };
         match thread::Builder::new().name("rlx-metal".to_owned()).spawn(work) {
-            Ok(_) => Ok(Self { jobs }),
+            Ok(thread) => Ok(Self { jobs: Some(jobs), thread: Some(thread) }),
             Err(e) => bail!(Device, "the submission thread cannot be started: {e}"),
         }
     }
@@ -59,7 +72,7 @@ impl<D: Driver> Submitter<D> {
     ) -> Result<Submitted<D>> {
         let (reply, answer) = sync_channel(1);
         let job = Job { list: list.clone(), event: event.clone(), value, reply };
-        if self.jobs.send(job).is_err() {
+        if self.jobs.as_ref().is_none_or(|jobs| jobs.send(job).is_err()) {
             bail!(Device, "the submission thread has ended");
         }
         Ok(Submitted { _list: list.clone(), event: event.clone(), value, answer })

@@ -1,0 +1,178 @@
+//! What the backend asks of a device: command buffers, barriers, waits; and what it refuses.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use std::sync::Arc;
+
+use rlx_ir::env::Settings;
+use rlx_ir::{ErrorKind, OpSet, text};
+use rlx_metal::MetalBackend;
+use rlx_metal::driver::simulator::{Recorded, SimulatorDriver};
+use rlx_runtime::weights::NoWeights;
+use rlx_runtime::{Runtime, Session, SessionOptions, Strategy, Timing};
+use rlx_simulator::Mode;
+
+type Backend = Arc<MetalBackend<SimulatorDriver>>;
+
+/// Two ways from the input to the last op.
+const DIAMOND: &str = "graph @diamond(N <= 64) {
+  %x = input \"x\" : f32[N, 33]
+  %w = weight \"w\" : f32[33] = seed 1
+  %a = softmax %x {axis = -1} in \"left\"
+  %b = rms_norm %x, %w {eps = 1e-6} in \"right\"
+  %c = softmax %a {axis = -1} in \"left\"
+  %s, %y = add_rms_norm %b, %c, %w {eps = 1e-6} in \"end\"
+  return %s, %y
+}";
+
+fn session(backend: &Backend, graph: &str, options: &SessionOptions<'_>) -> rlx_runtime::Result<Session> {
+    let graph = text::parse(graph, &OpSet::builtin()).unwrap();
+    Session::compile(&Runtime::new(vec![backend.clone()], Settings::defaults()), &graph, &NoWeights, options)
+}
+
+fn compiled(backend: &Backend, graph: &str) -> Session {
+    session(backend, graph, &SessionOptions::default()).unwrap()
+}
+
+fn inputs(n: usize) -> Vec<f32> {
+    (0..n * 33).map(|i| (i as f32 * 0.37).sin()).collect()
+}
+
+fn outputs(session: &Session, n: usize) -> rlx_runtime::Result<Vec<Vec<f32>>> {
+    let mut context = session.context(&[])?;
+    context.bind(&[("N", n)])?;
+    context.input::<f32>("x")?.copy_from_slice(&inputs(n));
+    context.run()?;
+    (0..2).map(|i| Ok(context.output::<f32>(i)?.to_vec())).collect()
+}
+
+#[test]
+fn a_barrier_stands_where_a_launch_needs_what_one_before_it_wrote() {
+    let Some(backend) = common::backend(Mode::Hooked) else { return };
+    let session = compiled(&backend, DIAMOND);
+    backend.driver().take_recording();
+    outputs(&session, 5).unwrap();
+    let recording = backend.driver().take_recording();
+    assert_eq!((recording.command_buffers.len(), recording.waits), (1, 1));
+    let kinds: Vec<&str> = recording.command_buffers[0]
+        .iter()
+        .map(|command| match command {
+            Recorded::Barrier { .. } => "barrier",
+            Recorded::Dispatch(d) => d.kernel.as_str(),
+        })
+        .collect();
+    let wanted =
+        ["softmax_f32", "rms_norm_f32_f32", "barrier", "softmax_f32", "barrier", "add_rms_norm_f32_f32"];
+    assert_eq!(kinds, wanted);
+    let groups: Vec<&str> = recording.dispatches().map(|d| &*d.groups[0]).collect();
+    assert_eq!(groups, ["left", "right", "left", "end"]);
+    let row = 33 * 4;
+    let last = recording.dispatches().last().unwrap();
+    assert_eq!((last.read_bytes, last.written_bytes), (2 * 5 * row + row, 2 * 5 * row));
+}
+
+#[test]
+fn a_barrier_that_is_missing_is_found() {
+    let Some(backend) = common::backend(Mode::Hooked) else { return };
+    let session = compiled(&backend, DIAMOND);
+    backend.driver().ignore_barriers(true);
+    let e = outputs(&session, 5).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Device);
+    assert!(e.message().contains("UnorderedDispatches"), "{e}");
+    // The context and the device go on.
+    backend.driver().ignore_barriers(false);
+    outputs(&session, 5).unwrap();
+}
+
+#[test]
+fn the_order_of_threads_does_not_matter() {
+    let Some(backend) = common::backend(Mode::Hooked) else { return };
+    let session = compiled(&backend, DIAMOND);
+    let natural = outputs(&session, 7).unwrap();
+    for seed in [1, 1000] {
+        backend.driver().set_seed(seed);
+        assert_eq!(outputs(&session, 7).unwrap(), natural);
+    }
+}
+
+#[test]
+fn steps_can_be_timed_one_by_one() {
+    let Some(backend) = common::backend(Mode::Fast) else { return };
+    let session = compiled(&backend, DIAMOND);
+    let want = outputs(&session, 6).unwrap();
+    let mut context = session.context(&[]).unwrap();
+    context.bind(&[("N", 6)]).unwrap();
+    context.input::<f32>("x").unwrap().copy_from_slice(&inputs(6));
+    for timing in [Timing::PerStep, Timing::Off] {
+        context.set_timing(timing);
+        context.run().unwrap();
+        let steps = if timing == Timing::Off { 0 } else { session.plan().steps.len() };
+        assert_eq!(context.timings().len(), steps);
+        assert_eq!(context.output::<f32>(1).unwrap(), want[1]);
+    }
+}
+
+#[test]
+fn contexts_run_beside_each_other() {
+    let Some(backend) = common::backend(Mode::Hooked) else { return };
+    let session = compiled(&backend, DIAMOND);
+    let want: Vec<_> = (1..9).map(|n| outputs(&session, n).unwrap()).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for (n, want) in (1..9).zip(&want) {
+                    assert_eq!(&outputs(&session, n).unwrap(), want);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn no_rows_are_no_launch() {
+    let Some(backend) = common::backend(Mode::Hooked) else { return };
+    let session = compiled(&backend, DIAMOND);
+    backend.driver().take_recording();
+    assert!(outputs(&session, 0).unwrap().iter().all(Vec::is_empty));
+    assert_eq!(backend.driver().take_recording().dispatches().count(), 0);
+}
+
+#[test]
+fn kernels_are_compiled_once() {
+    let Some(backend) = common::backend(Mode::Fast) else { return };
+    compiled(&backend, DIAMOND);
+    let first = backend.driver().take_recording().pipelines;
+    assert!(first.contains(&"softmax_f32".to_owned()), "{first:?}");
+    compiled(&backend, DIAMOND);
+    assert_eq!(backend.driver().take_recording().pipelines, Vec::<String>::new());
+}
+
+#[test]
+fn what_the_device_cannot_do_is_refused_with_a_reason() {
+    let Some(backend) = common::backend(Mode::Fast) else { return };
+    let options = SessionOptions { strategy: Some(Strategy::Captured), ..SessionOptions::default() };
+    let e = session(&backend, DIAMOND, &options).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::UnsupportedOnDevice);
+    let e = session(&backend, &DIAMOND.replace("f32", "f64"), &SessionOptions::default()).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::UnsupportedOnDevice);
+    assert!(e.message().contains("f64"), "{e}");
+    // 32 bits do not count the elements at the bound.
+    let large = "graph @g(N <= 200000000) {\n%x = input \"x\" : f32[N, 33]\n%y = gelu %x\nreturn %y\n}";
+    let e = session(&backend, large, &SessionOptions::default()).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::UnsupportedOnDevice);
+    assert!(e.message().contains("32 bits"), "{e}");
+}
+
+#[test]
+fn nothing_runs_before_sizes_are_bound() {
+    let Some(backend) = common::backend(Mode::Fast) else { return };
+    let session = compiled(&backend, DIAMOND);
+    let mut context = session.context(&[]).unwrap();
+    assert_eq!(context.run().unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(context.bind(&[("N", 65)]).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(context.run().unwrap_err().kind(), ErrorKind::InvalidArgument);
+    context.bind(&[("N", 64)]).unwrap();
+    context.run().unwrap();
+}
