@@ -40,6 +40,11 @@ impl Mapping {
         Ok(Self(Arc::new(Source::Mapped(ffi::map(&file).map_err(io)?))))
     }
 
+    /// Whether these are the pages of a mapped file: whole ones, the last one's end after the file's included.
+    pub fn is_file(&self) -> bool {
+        matches!(&*self.0, Source::Mapped(_))
+    }
+
     /// Gives the pages that hold `range` (bytes from the start), and what the system maps together with them, back to the
     /// system, so that they stop counting as resident. The bytes stay valid: they are read from the file again when they
     /// are used.

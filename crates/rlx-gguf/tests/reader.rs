@@ -183,6 +183,7 @@ fn a_mapping_outlives_the_reader_and_survives_release() {
         let w = file.tensor("w").unwrap();
         (w.mapping().clone(), w.range())
     };
+    assert!(mapping.is_file() && !rlx_gguf::Mapping::from(data.clone()).is_file());
     assert_eq!(mapping[range.clone()], data);
     for part in [range.clone(), 0..0, 5..6, 0..usize::MAX, usize::MAX - 1..usize::MAX] {
         mapping.release(part);
