@@ -1,7 +1,11 @@
-//! The conformance suite on simulated hardware, with every access checked.
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+//! The conformance suite: on the GPU where this is a Mac, else on simulated hardware, with every access checked.
+#![cfg(any(target_os = "macos", all(target_os = "linux", target_arch = "x86_64")))]
 
+#[cfg(not(target_os = "macos"))]
 mod common;
+#[cfg(target_os = "macos")]
+#[path = "common/gpu.rs"]
+mod gpu;
 
 use std::sync::Arc;
 
@@ -10,7 +14,6 @@ use rlx_conformance::suite::{Exclusion, Options, run};
 use rlx_ir::ops::elementwise::cast::Cast;
 use rlx_ir::{DType, Def};
 use rlx_runtime::Backend;
-use rlx_simulator::Mode;
 
 /// Cases of ops that have kernels.
 const CASES: &[&str] = &[
@@ -100,9 +103,19 @@ fn exclusions() -> Vec<Exclusion> {
     of_tiny.into_iter().chain([by_zero]).collect()
 }
 
+#[cfg(not(target_os = "macos"))]
+fn backend() -> Option<Arc<dyn Backend>> {
+    Some(common::backend(rlx_simulator::Mode::Hooked)?)
+}
+
+#[cfg(target_os = "macos")]
+fn backend() -> Option<Arc<dyn Backend>> {
+    Some(Arc::new(rlx_metal::MetalBackend::new(gpu::driver()?).expect("a thread")))
+}
+
 #[test]
 fn every_case_passes() {
-    let Some(backend) = common::backend(Mode::Hooked) else { return };
+    let Some(backend) = backend() else { return };
     let only = std::env::var("ONLY").unwrap_or_default();
     let backends: Vec<Arc<dyn Backend>> = vec![backend];
     let exclusions = exclusions();

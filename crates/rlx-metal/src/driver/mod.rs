@@ -4,6 +4,8 @@
 //! touch. Everything above this border is one and the same code for both.
 
 mod commands;
+#[cfg(target_os = "macos")]
+pub mod objc;
 #[cfg(feature = "simulator")]
 pub mod simulator;
 
