@@ -92,6 +92,11 @@ fn devices_are_listed_with_what_is_missing() {
     assert_eq!((&cpu["available"], &cpu["parallelism"]), (&true.into(), &1.into()));
     let cuda = devices.as_array().unwrap().iter().find(|d| d["backend"] == "cuda").unwrap();
     assert!(cuda["available"] == false && cuda["reason"].is_string());
+    let metal = devices.as_array().unwrap().iter().find(|d| d["backend"] == "metal").unwrap();
+    assert_eq!(metal["available"] == false, metal["reason"].is_string());
+    if cfg!(not(target_os = "macos")) {
+        assert_eq!(metal["reason"], "this is not an Apple system");
+    }
     let text = rlx(["devices"]).ok();
     assert!(text.text().contains("cpu: ") && text.text().contains("cuda: not here"), "{}", text.text());
 }

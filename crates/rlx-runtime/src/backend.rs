@@ -71,7 +71,7 @@ pub struct DeviceInfo {
     pub memory_bytes: u64,
     /// Instruction sets and other features that kernels choose by.
     pub features: Vec<String>,
-    /// Threads or execution units in use.
+    /// Threads or execution units in use; 0 where it is not known.
     pub parallelism: usize,
 }
 

@@ -26,22 +26,23 @@
 //! # Ok::<(), rlx::Error>(())
 //! ```
 //!
-//! Features: `cpu` (default) is the CPU backend; `bundled-model` puts a small embedding model into the binary;
-//! `hub` downloads models from the Hugging Face hub (its cache is read without it).
+//! Features: `cpu` (default) is the CPU backend; `metal` is the one for Apple GPUs, with nothing behind it on other systems;
+//! `bundled-model` puts a small embedding model into the binary; `hub` downloads models from the Hugging Face hub (its
+//! cache is read without it).
 
-use std::num::NonZeroUsize;
-use std::sync::Arc;
+mod detect;
 
 pub use rlx_compile as compile;
 #[cfg(feature = "cpu")]
 pub use rlx_cpu as cpu;
 pub use rlx_gguf as gguf;
 pub use rlx_ir as ir;
+#[cfg(all(feature = "metal", target_os = "macos"))]
+pub use rlx_metal as metal;
 pub use rlx_models as models;
 pub use rlx_runtime as runtime;
 
-use rlx_ir::env::Settings;
-use rlx_runtime::Backend;
+pub use detect::{BackendStatus, Detect, backend_statuses};
 
 #[cfg(feature = "cpu")]
 rlx_ir::define_error!(
@@ -61,50 +62,11 @@ rlx_ir::define_error!(
     from: [rlx_ir::Error, rlx_compile::Error, rlx_gguf::Error, rlx_runtime::Error, rlx_models::Error]
 );
 
-/// Finding the backends that are here.
-pub trait Detect: Sized {
-    /// A runtime over every backend that this build has and this machine can run, with settings from the environment.
-    ///
-    /// # Errors
-    /// `InvalidArgument` where a variable's value does not fit; `Device` where a backend that is there cannot start.
-    fn detect() -> Result<Self>;
-
-    /// The same with these settings.
-    ///
-    /// # Errors
-    /// `Device` where a backend that is there cannot start.
-    fn detect_with(settings: Settings) -> Result<Self>;
-}
-
-impl Detect for rlx_runtime::Runtime {
-    fn detect() -> Result<Self> {
-        Self::detect_with(rlx_runtime::settings_from_env()?)
+#[cfg(all(feature = "metal", target_os = "macos"))]
+impl From<rlx_metal::Error> for Error {
+    fn from(e: rlx_metal::Error) -> Self {
+        Self::new(e.kind(), e.message())
     }
-
-    fn detect_with(settings: Settings) -> Result<Self> {
-        let backends: Vec<Arc<dyn Backend>> = vec![
-            #[cfg(feature = "cpu")]
-            Arc::new(rlx_cpu::CpuBackend::new(NonZeroUsize::new(settings.count("RLX_THREADS")))?),
-        ];
-        Ok(Self::new(backends, settings))
-    }
-}
-
-/// Why a backend is or is not here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BackendStatus {
-    /// The backend's name.
-    pub name: &'static str,
-    /// Why it is not here; `None` where it is.
-    pub missing: Option<&'static str>,
-}
-
-/// Every backend that RLX knows of, here or not.
-pub fn backend_statuses() -> Vec<BackendStatus> {
-    let cpu = if cfg!(feature = "cpu") { None } else { Some("built without the feature `cpu`") };
-    let missing = Some("this version of RLX does not have it");
-    let others = ["metal", "mlx", "cuda"].map(|name| BackendStatus { name, missing });
-    std::iter::once(BackendStatus { name: "cpu", missing: cpu }).chain(others).collect()
 }
 
 /// What most programs need.

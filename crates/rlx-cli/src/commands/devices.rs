@@ -16,7 +16,7 @@ struct Device {
     backend: &'static str,
     available: bool,
     /// Why it is not there.
-    reason: Option<&'static str>,
+    reason: Option<String>,
     name: Option<String>,
     memory_bytes: Option<u64>,
     parallelism: Option<usize>,
@@ -39,7 +39,7 @@ impl Devices {
                 reason: status.missing,
                 name: info.as_ref().map(|i| i.name.clone()),
                 memory_bytes: info.as_ref().map(|i| i.memory_bytes).filter(|n| *n > 0),
-                parallelism: info.as_ref().map(|i| i.parallelism),
+                parallelism: info.as_ref().map(|i| i.parallelism).filter(|n| *n > 0),
                 features: info.map(|i| i.features).unwrap_or_default(),
                 strategies: backend
                     .map(|b| b.strategies().iter().map(|s| s.name()).collect())
@@ -53,13 +53,17 @@ impl Devices {
         for d in &devices {
             match &d.name {
                 None => {
-                    out.line(format_args!("{}: not here: {}", d.backend, d.reason.unwrap_or("unknown")))?;
+                    out.line(format_args!(
+                        "{}: not here: {}",
+                        d.backend,
+                        d.reason.as_deref().unwrap_or("unknown")
+                    ))?;
                 }
                 Some(name) => {
                     out.line(format_args!("{}: {name}", d.backend))?;
                     let memory = d.memory_bytes.map_or("unknown".to_owned(), bytes);
-                    let threads = d.parallelism.unwrap_or_default();
-                    out.line(format_args!("  memory {memory}, in parallel {threads}"))?;
+                    let parallel = d.parallelism.map_or(String::new(), |n| format!(", in parallel {n}"));
+                    out.line(format_args!("  memory {memory}{parallel}"))?;
                     out.line(format_args!("  features {}", or_none(d.features.join(" "))))?;
                     out.line(format_args!("  strategies {}", d.strategies.join(" ")))?;
                 }
