@@ -2,6 +2,7 @@
 
 mod metal;
 
+#[cfg(feature = "cpu")]
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
