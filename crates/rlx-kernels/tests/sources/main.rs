@@ -36,9 +36,13 @@ fn every_source_obeys_the_dialect() {
     }
 }
 
+/// Writes the text for Metal where `METAL_TEXT` says, for Apple's compiler.
 #[test]
 fn the_metal_text_has_an_entry_point_with_every_buffer() {
     let text = library(Target::Metal, kernels());
+    if let Some(path) = std::env::var_os("METAL_TEXT") {
+        std::fs::write(path, &text).unwrap();
+    }
     for kernel in kernels() {
         let Some(at) = text.find(&format!("kernel void {}(", kernel.name)) else {
             panic!("{} has no entry point", kernel.name)
