@@ -140,6 +140,14 @@ fn hidden(samples: &mut Samples) -> Result<()> {
         let bias = bits.map(|b| if b == 0 { f64::NEG_INFINITY } else { 0.5 });
         add(samples, shape, "bias of minus infinity", "mask = bias, scale = 0.35", (3, &[0, 3]))?
             .floats("m", &bias)?;
+        // The last key is hidden from all.
+        let mut values = vec![0.25; 48];
+        values[32..].fill(f64::NAN);
+        let shape = Shape { operand: Some("f32[1, N, 3]"), ..Shape::plain(dtype) };
+        add(samples, shape, "hidden key not finite", "mask = bias, scale = 0.35", (3, &[0, 3]))?
+            .floats("m", &bias)?
+            .floats("v", &values)?
+            .floats("k", &values)?;
         let sample = add(
             samples,
             Shape::plain(dtype),

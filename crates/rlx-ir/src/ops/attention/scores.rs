@@ -77,7 +77,8 @@ pub(super) fn eval_query<'a>(
     values: &mut Vec<f64>,
     abs: &mut Vec<f64>,
 ) {
-    let keys: Vec<Key<'_>> = keys.collect();
+    // A bias of minus infinity hides its key, whatever key and value hold.
+    let keys: Vec<Key<'_>> = keys.filter(|key| key.bias != f64::NEG_INFINITY).collect();
     let (mut weights, mut terms): (Vec<f64>, Vec<f64>) = keys
         .iter()
         .map(|key| {
@@ -89,11 +90,7 @@ pub(super) fn eval_query<'a>(
     let at = values.len();
     values.resize(at + v_dim, 0.0);
     abs.resize(at + v_dim, 0.0);
-    // A score of minus infinity hides its key, whatever the value holds.
     for ((key, weight), term) in keys.iter().zip(&weights).zip(&terms) {
-        if key.bias == f64::NEG_INFINITY {
-            continue;
-        }
         for (d, v) in key.v.iter().enumerate() {
             values[at + d] += weight * v;
             abs[at + d] += term * v.abs();
