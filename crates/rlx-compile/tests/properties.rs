@@ -11,7 +11,7 @@ use rlx_conformance::equivalence::{fill, numerics_of, same_meaning};
 use rlx_conformance::random_graph::random_graph;
 use rlx_ir::interp::RunData;
 use rlx_ir::text::parse;
-use rlx_ir::{Graph, OpSet, verify};
+use rlx_ir::{Builder, DType, Graph, OpSet, verify};
 
 const SEEDS: u64 = 40;
 
@@ -85,6 +85,23 @@ fn lower_precision_stays_near() {
             check(seed, &before, &after, &reports);
         }
     }
+}
+
+/// What was verified when it was finished is not verified again; all else is.
+#[test]
+fn a_graph_that_nobody_verified_is_verified_before_all_passes() {
+    let mut b = Builder::new("g");
+    let x = b.input("x", DType::F32, [2]).unwrap();
+    let y = b.neg(x).unwrap();
+    let good = b.finish(&[y]).unwrap();
+    assert!(good.is_verified());
+    let mut b = Builder::new("g");
+    let x = b.input("x", DType::F32, ["N"]).unwrap();
+    let bad = b.finish_unverified(&[x]);
+    assert!(!bad.is_verified());
+    let e = run_passes(bad, &AnyTarget, &CompileOptions::default()).unwrap_err();
+    assert!(e.message().contains("symbol N is not declared"), "{e}");
+    assert!(run_passes(good, &AnyTarget, &CompileOptions::default()).is_ok());
 }
 
 /// The graphs above are no proof for rules that never fire on them.

@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 
 use crate::dim::Dim;
 use crate::error::{Error, Result};
-use crate::graph::{Def, Graph, Node, NodeId, ValueInfo, Values, WeightInit};
+use crate::graph::{Def, Graph, Node, NodeId, Types, ValueInfo, Values, WeightInit};
 use crate::op::{Op, OpRef};
 use crate::tensor::Tensor;
 use crate::types::{Shape, Type};
@@ -101,15 +101,27 @@ impl Builder {
         self.graph.values[value.index()].name = self.unique(name);
     }
 
+    /// Names `value` as a value of another graph is named; a number is added where the name is taken.
+    pub fn name_like(&mut self, value: Value, name: &Arc<str>) {
+        let old = self.graph.values[value.index()].name.clone();
+        self.names.remove(&old);
+        let name = if self.names.insert(name.clone()) { name.clone() } else { self.unique(name) };
+        self.graph.values[value.index()].name = name;
+    }
+
     fn unique(&mut self, wanted: &str) -> Arc<str> {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+        let mut digits = [0; 20];
         let mut name: Arc<str> = if wanted.is_empty() {
-            self.graph.values.len().to_string().into()
+            decimal(self.graph.values.len(), &mut digits).into()
         } else if wanted.chars().all(fits) {
             wanted.into()
         } else {
             wanted.chars().map(|c| if fits(c) { c } else { '_' }).collect::<String>().into()
         };
+        if self.names.insert(name.clone()) {
+            return name;
+        }
         let base = name.clone();
         let mut n = 1;
         while !self.names.insert(name.clone()) {
@@ -232,10 +244,12 @@ impl Builder {
     /// # Errors
     /// As [`emit`](Self::emit); `Bug` where the op has another number of results.
     pub fn emit_one_ref(&mut self, op: OpRef, operands: &[Value]) -> Result<Value> {
-        let name = op.name().to_owned();
         match self.emit_ref(op, operands)?.as_slice() {
             [one] => Ok(*one),
-            many => crate::bail!(Bug, "{name} has {} results, not one", many.len()),
+            many => {
+                let name = self.graph.nodes.last().map_or("", |n| n.op.name());
+                crate::bail!(Bug, "{name} has {} results, not one", many.len())
+            }
         }
     }
 
@@ -244,7 +258,7 @@ impl Builder {
     /// # Errors
     /// `InvalidArgument` naming op, operand, what was expected and what came.
     pub fn emit_ref(&mut self, op: OpRef, operands: &[Value]) -> Result<Vec<Value>> {
-        let types: Vec<Type> = operands.iter().map(|&v| self.ty(v).clone()).collect();
+        let types: Types = operands.iter().map(|&v| self.ty(v).clone()).collect();
         let place = || {
             let list: Vec<String> =
                 operands.iter().map(|&v| format!("%{}: {}", self.graph.value(v).name, self.ty(v))).collect();
@@ -285,10 +299,11 @@ impl Builder {
     /// # Errors
     /// `InvalidArgument` that names an invariant of [`verify`](crate::verify) which does not hold.
     pub fn finish(self, outputs: &[Value]) -> Result<Graph> {
-        let graph = self.finish_unverified(outputs);
+        let mut graph = self.finish_unverified(outputs);
         // What is wrong came from the caller, so it is not a fault of RLX.
         crate::verify::verify(&graph)
             .map_err(|e| Error::new(crate::ErrorKind::InvalidArgument, e.message()))?;
+        graph.verified = true;
         Ok(graph)
     }
 
@@ -297,6 +312,20 @@ impl Builder {
         self.graph.outputs = outputs.to_vec();
         self.graph
     }
+}
+
+/// `n` in decimal digits, which are written into `digits`: names of values are numbers mostly.
+fn decimal(mut n: usize, digits: &mut [u8; 20]) -> &str {
+    let mut start = digits.len();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (n % 10) as u8;
+        n /= 10;
+        if n == 0 {
+            break;
+        }
+    }
+    std::str::from_utf8(&digits[start..]).unwrap_or_default()
 }
 
 fn check_tensor(ty: &Type, tensor: &Tensor) -> Result<()> {

@@ -3,6 +3,7 @@
 //! A [`Dim`] is a polynomial with integer coefficients over symbols and floor divisions, kept in a normal form:
 //! two dims are equal exactly when their normal forms are. Symbols stand for sizes that are bound at run time.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -19,15 +20,38 @@ enum Atom {
 /// A sorted product of atoms; empty for the constant term.
 type Monomial = Vec<Atom>;
 
+/// The monomial of the constant term.
+static ONE: Monomial = Vec::new();
+
 /// A size: a constant, or an expression over symbols.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Dim(Repr);
 
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// No coefficient but that of a constant is zero.
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum Repr {
     Const(i64),
-    /// Never a constant: holds at least one non-empty monomial; no coefficient is zero.
-    Poly(Arc<BTreeMap<Monomial, i64>>),
+    /// One monomial that is not empty: what most sizes are. Scaling it shares it.
+    Term(Arc<Monomial>, i64),
+    /// Two or more monomials, sorted, each once.
+    Poly(Arc<Vec<(Monomial, i64)>>),
+}
+
+/// The terms of a dim, sorted by monomial.
+enum Terms<'a> {
+    One(Option<(&'a Monomial, i64)>),
+    Many(std::slice::Iter<'a, (Monomial, i64)>),
+}
+
+impl<'a> Iterator for Terms<'a> {
+    type Item = (&'a Monomial, i64);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::One(term) => term.take(),
+            Self::Many(terms) => terms.next().map(|(m, c)| (m, *c)),
+        }
+    }
 }
 
 impl Dim {
@@ -42,31 +66,62 @@ impl Dim {
     }
 
     fn from_atom(atom: Atom) -> Self {
-        Self(Repr::Poly(Arc::new(BTreeMap::from([(vec![atom], 1)]))))
+        Self(Repr::Term(Arc::new(vec![atom]), 1))
     }
 
-    fn from_terms(mut terms: BTreeMap<Monomial, i64>) -> Self {
-        terms.retain(|_, c| *c != 0);
+    /// The sum of terms, whose monomials may be there several times.
+    fn from_terms(terms: impl IntoIterator<Item = (Monomial, i64)>) -> Self {
+        let mut sums: BTreeMap<Monomial, i64> = BTreeMap::new();
+        for (monomial, coefficient) in terms {
+            let slot = sums.entry(monomial).or_insert(0);
+            *slot = slot.saturating_add(coefficient);
+        }
+        let mut terms: Vec<(Monomial, i64)> = sums.into_iter().filter(|(_, c)| *c != 0).collect();
         match terms.len() {
-            0 => Self::constant(0),
-            1 if terms.contains_key(&Vec::new()) => Self::constant(terms[&Vec::new()]),
+            0 | 1 => match terms.pop() {
+                None => Self::constant(0),
+                Some((monomial, c)) if monomial.is_empty() => Self::constant(c),
+                Some((monomial, c)) => Self(Repr::Term(Arc::new(monomial), c)),
+            },
             _ => Self(Repr::Poly(Arc::new(terms))),
         }
     }
 
-    fn terms(&self) -> BTreeMap<Monomial, i64> {
+    /// The terms, sorted by monomial; none for zero.
+    fn terms(&self) -> Terms<'_> {
         match &self.0 {
-            Repr::Const(0) => BTreeMap::new(),
-            Repr::Const(c) => BTreeMap::from([(Vec::new(), *c)]),
-            Repr::Poly(p) => (**p).clone(),
+            Repr::Const(0) => Terms::One(None),
+            Repr::Const(c) => Terms::One(Some((&ONE, *c))),
+            Repr::Term(monomial, c) => Terms::One(Some((monomial, *c))),
+            Repr::Poly(terms) => Terms::Many(terms.iter()),
         }
+    }
+
+    fn owned_terms(&self) -> impl Iterator<Item = (Monomial, i64)> {
+        self.terms().map(|(m, c)| (m.clone(), c))
+    }
+
+    /// The factors of every term that is not constant.
+    fn atoms(&self) -> impl Iterator<Item = &Atom> {
+        self.terms().flat_map(|(m, _)| m)
+    }
+
+    /// This, with every coefficient changed to another that is not zero.
+    fn with_coefficients(&self, change: impl Fn(i64) -> i64) -> Self {
+        Self(match &self.0 {
+            Repr::Const(c) => Repr::Const(change(*c)),
+            Repr::Term(monomial, c) => Repr::Term(monomial.clone(), change(*c)),
+            Repr::Poly(terms) => {
+                Repr::Poly(Arc::new(terms.iter().map(|(m, c)| (m.clone(), change(*c))).collect()))
+            }
+        })
     }
 
     /// The value, where this is a constant.
     pub fn as_const(&self) -> Option<i64> {
         match self.0 {
             Repr::Const(c) => Some(c),
-            Repr::Poly(_) => None,
+            Repr::Term(..) | Repr::Poly(_) => None,
         }
     }
 
@@ -77,12 +132,9 @@ impl Dim {
 
     /// The name, where this is one symbol and nothing else.
     pub fn as_symbol(&self) -> Option<&str> {
-        let Repr::Poly(p) = &self.0 else { return None };
-        match (p.len(), p.first_key_value()) {
-            (1, Some((m, 1))) => match m.as_slice() {
-                [Atom::Symbol(name)] => Some(name),
-                _ => None,
-            },
+        let Repr::Term(monomial, 1) = &self.0 else { return None };
+        match monomial.as_slice() {
+            [Atom::Symbol(name)] => Some(name),
             _ => None,
         }
     }
@@ -94,8 +146,8 @@ impl Dim {
         match (self.as_const(), by.as_const()) {
             (_, Some(1)) => return self.clone(),
             (Some(a), Some(b)) if b > 0 => return Self::constant(a.div_euclid(b)),
-            (None, Some(b)) if b > 0 && self.terms().values().all(|c| c % b == 0) => {
-                return Self::from_terms(self.terms().into_iter().map(|(m, c)| (m, c / b)).collect());
+            (None, Some(b)) if b > 0 && self.terms().all(|(_, c)| c % b == 0) => {
+                return self.with_coefficients(|c| c / b);
             }
             (Some(_), Some(_)) => {}
             _ if self == by => return Self::constant(1),
@@ -109,21 +161,24 @@ impl Dim {
 
     /// `self / by` where `by` is one term that divides every term of `self`.
     fn div_by_monomial(&self, by: &Self) -> Option<Self> {
-        let (by_terms, mut out) = (by.terms(), BTreeMap::new());
+        let mut out = Vec::new();
         // A divisor that is not positive stays, so that its evaluation is an error.
-        let (by_monomial, by_coefficient) =
-            by_terms.first_key_value().filter(|(_, c)| by_terms.len() == 1 && **c > 0)?;
+        let (by_monomial, by_coefficient) = match &by.0 {
+            Repr::Const(c) if *c > 0 => (&ONE, *c),
+            Repr::Term(monomial, c) if *c > 0 => (&**monomial, *c),
+            _ => return None,
+        };
         for (monomial, coefficient) in self.terms() {
-            let mut rest = monomial;
+            let mut rest = monomial.clone();
             for atom in by_monomial {
                 let at = rest.iter().position(|a| a == atom)?;
                 rest.remove(at);
             }
             // None also where the quotient overflows.
-            if coefficient.checked_rem(*by_coefficient)? != 0 {
+            if coefficient.checked_rem(by_coefficient)? != 0 {
                 return None;
             }
-            out.insert(rest, coefficient / by_coefficient);
+            out.push((rest, coefficient / by_coefficient));
         }
         Some(Self::from_terms(out))
     }
@@ -137,44 +192,44 @@ impl Dim {
     /// The number of terms of the sum; at least 1.
     pub(crate) fn num_terms(&self) -> usize {
         match &self.0 {
-            Repr::Const(_) => 1,
-            Repr::Poly(p) => p.len(),
+            Repr::Const(_) | Repr::Term(..) => 1,
+            Repr::Poly(terms) => terms.len(),
         }
     }
 
     /// How long the expression is when it is written out: its numbers, symbols and divisions.
     pub(crate) fn weight(&self) -> usize {
-        let Repr::Poly(p) = &self.0 else { return 1 };
         let atom = |a: &Atom| match a {
             Atom::Symbol(_) => 1,
             Atom::FloorDiv(ab) => 1 + ab.0.weight() + ab.1.weight(),
         };
-        p.keys().map(|monomial| 1 + monomial.iter().map(atom).sum::<usize>()).sum()
+        self.num_terms() + self.atoms().map(atom).sum::<usize>()
     }
 
     /// How deep divisions nest.
     pub(crate) fn depth(&self) -> usize {
-        let Repr::Poly(p) = &self.0 else { return 0 };
         let atom = |a: &Atom| match a {
             Atom::Symbol(_) => 0,
             Atom::FloorDiv(ab) => 1 + ab.0.depth().max(ab.1.depth()),
         };
-        p.keys().flatten().map(atom).max().unwrap_or(0)
+        self.atoms().map(atom).max().unwrap_or(0)
     }
 
     /// Whether a number in it went out of range: sums and products saturate.
     pub(crate) fn is_saturated(&self) -> bool {
-        let out_of_range = |c: i64| c == i64::MIN || c == i64::MAX;
-        match &self.0 {
-            Repr::Const(c) => out_of_range(*c),
-            Repr::Poly(p) => p.iter().any(|(monomial, c)| {
-                out_of_range(*c)
-                    || monomial.iter().any(|a| match a {
-                        Atom::Symbol(_) => false,
-                        Atom::FloorDiv(ab) => ab.0.is_saturated() || ab.1.is_saturated(),
-                    })
-            }),
-        }
+        self.terms().any(|(_, c)| c == i64::MIN || c == i64::MAX)
+            || self.atoms().any(|a| match a {
+                Atom::Symbol(_) => false,
+                Atom::FloorDiv(ab) => ab.0.is_saturated() || ab.1.is_saturated(),
+            })
+    }
+
+    /// The first symbol that `keep` answers yes for.
+    pub(crate) fn find_symbol(&self, keep: &dyn Fn(&str) -> bool) -> Option<&Arc<str>> {
+        self.atoms().find_map(|atom| match atom {
+            Atom::Symbol(s) => keep(s).then_some(s),
+            Atom::FloorDiv(ab) => ab.0.find_symbol(keep).or_else(|| ab.1.find_symbol(keep)),
+        })
     }
 
     /// The symbols in this expression, each once, sorted.
@@ -187,8 +242,7 @@ impl Dim {
     }
 
     fn collect_symbols(&self, out: &mut Vec<Arc<str>>) {
-        let Repr::Poly(p) = &self.0 else { return };
-        for atom in p.keys().flatten() {
+        for atom in self.atoms() {
             match atom {
                 Atom::Symbol(s) => out.push(s.clone()),
                 Atom::FloorDiv(ab) => {
@@ -204,14 +258,13 @@ impl Dim {
     /// # Errors
     /// `InvalidArgument` where a symbol is unbound, where a divisor is not positive, and on overflow.
     pub fn eval(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<i64> {
-        let p = match &self.0 {
-            Repr::Const(c) => return Ok(*c),
-            Repr::Poly(p) => p,
-        };
+        if let Repr::Const(c) = self.0 {
+            return Ok(c);
+        }
         let overflow = || Error::new(crate::ErrorKind::InvalidArgument, format!("size {self} overflows"));
         let mut sum = 0i64;
-        for (monomial, coefficient) in p.iter() {
-            let mut product = *coefficient;
+        for (monomial, coefficient) in self.terms() {
+            let mut product = coefficient;
             for atom in monomial {
                 let factor = match atom {
                     Atom::Symbol(s) => match lookup(s) {
@@ -233,10 +286,9 @@ impl Dim {
     /// This expression with `replace` applied to every symbol that it answers for.
     #[must_use]
     pub fn substitute(&self, replace: &dyn Fn(&str) -> Option<Dim>) -> Self {
-        let Repr::Poly(p) = &self.0 else { return self.clone() };
         let mut sum = Self::constant(0);
-        for (monomial, coefficient) in p.iter() {
-            let mut product = Self::constant(*coefficient);
+        for (monomial, coefficient) in self.terms() {
+            let mut product = Self::constant(coefficient);
             for atom in monomial {
                 product = product
                     * match atom {
@@ -257,12 +309,12 @@ impl Dim {
 
     /// The largest value, or the least, that the terms allow one by one.
     fn extreme(&self, bounds: &[Bound], largest: bool) -> Option<i64> {
-        let p = match &self.0 {
-            Repr::Const(c) => return Some(*c),
-            Repr::Poly(p) => p,
-        };
         let mut sum = 0i64;
-        for (monomial, &coefficient) in p.iter() {
+        for (monomial, coefficient) in self.terms() {
+            if monomial.is_empty() {
+                sum = sum.checked_add(coefficient)?;
+                continue;
+            }
             let (least, most) = monomial_range(monomial, bounds);
             let side = if (coefficient > 0) == largest { most } else { least };
             sum = sum.checked_add(coefficient.checked_mul(side?)?)?;
@@ -273,10 +325,10 @@ impl Dim {
 
 /// The least and the largest value of `monomial`. A floor division is negative where its numerator is.
 fn monomial_range(monomial: &[Atom], bounds: &[Bound]) -> (Option<i64>, Option<i64>) {
-    let ranges: Vec<_> = monomial.iter().map(|atom| atom_range(atom, bounds)).collect();
-    if let [one] = ranges.as_slice() {
-        return *one;
+    if let [atom] = monomial {
+        return atom_range(atom, bounds);
     }
+    let ranges: Vec<_> = monomial.iter().map(|atom| atom_range(atom, bounds)).collect();
     if ranges.iter().all(|(least, _)| least.is_some_and(|v| v >= 0)) {
         let least = if monomial.is_empty() { 1 } else { 0 };
         return (Some(least), monomial_bound(monomial, bounds));
@@ -321,8 +373,7 @@ fn monomial_bound(monomial: &[Atom], bounds: &[Bound]) -> Option<i64> {
         return best;
     }
     for bound in bounds {
-        let terms = bound.of.terms();
-        let Some((factors, 1)) = terms.first_key_value().filter(|_| terms.len() == 1) else { continue };
+        let Repr::Term(factors, 1) = &bound.of.0 else { continue };
         if !factors.contains(first) {
             continue;
         }
@@ -356,12 +407,12 @@ impl std::ops::Add for Dim {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
             return Self::constant(a.saturating_add(b));
         }
-        let mut terms = self.terms();
-        for (m, c) in other.terms() {
-            let slot = terms.entry(m).or_insert(0);
-            *slot = slot.saturating_add(c);
+        match (&self.0, &other.0) {
+            (Repr::Const(0), _) => return other,
+            (_, Repr::Const(0)) => return self,
+            _ => {}
         }
-        Self::from_terms(terms)
+        Self::from_terms(self.owned_terms().chain(other.owned_terms()))
     }
 }
 
@@ -383,26 +434,36 @@ impl std::ops::Mul for Dim {
             match factor {
                 Some(0) => return Self::constant(0),
                 Some(1) => return of.clone(),
-                Some(c) => {
-                    return Self::from_terms(
-                        of.terms().into_iter().map(|(m, k)| (m, k.saturating_mul(c))).collect(),
-                    );
-                }
+                Some(c) => return of.with_coefficients(|k| k.saturating_mul(c)),
                 None => {}
             }
         }
-        let mut out: BTreeMap<Monomial, i64> = BTreeMap::new();
-        let right = other.terms();
-        for (m, c) in self.terms() {
-            for (n, d) in &right {
-                let mut product = m.clone();
-                product.extend(n.iter().cloned());
+        let products = self.terms().flat_map(|(m, c)| {
+            other.terms().map(move |(n, d)| {
+                let mut product = [m.as_slice(), n.as_slice()].concat();
                 product.sort();
-                let slot = out.entry(product).or_insert(0);
-                *slot = slot.saturating_add(c.saturating_mul(*d));
-            }
+                (product, c.saturating_mul(d))
+            })
+        });
+        Self::from_terms(products)
+    }
+}
+
+impl Ord for Dim {
+    /// Constants by value, then sums term by term.
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (&self.0, &other.0) {
+            (Repr::Const(a), Repr::Const(b)) => a.cmp(b),
+            (Repr::Const(_), _) => Ordering::Less,
+            (_, Repr::Const(_)) => Ordering::Greater,
+            _ => self.terms().cmp(other.terms()),
         }
-        Self::from_terms(out)
+    }
+}
+
+impl PartialOrd for Dim {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -432,13 +493,12 @@ impl From<&Dim> for Dim {
 
 impl fmt::Display for Dim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let p = match &self.0 {
-            Repr::Const(c) => return write!(f, "{c}"),
-            Repr::Poly(p) => p,
-        };
+        if let Repr::Const(c) = self.0 {
+            return write!(f, "{c}");
+        }
         // Symbols first, the constant last, as people write it.
-        let constant = p.get(&Vec::new()).map(|c| (Vec::new(), *c));
-        let rest = p.iter().filter(|(m, _)| !m.is_empty()).map(|(m, c)| (m.clone(), *c));
+        let constant = self.terms().filter(|(m, _)| m.is_empty());
+        let rest = self.terms().filter(|(m, _)| !m.is_empty());
         for (i, (monomial, coefficient)) in rest.chain(constant).enumerate() {
             let magnitude = coefficient.unsigned_abs();
             match (i, coefficient < 0) {
@@ -452,7 +512,7 @@ impl fmt::Display for Dim {
                 write!(f, "{magnitude}")?;
                 first = false;
             }
-            for atom in &monomial {
+            for atom in monomial {
                 if !first {
                     f.write_str(" * ")?;
                 }
@@ -489,6 +549,28 @@ mod tests {
         assert_eq!((n() * 4.into()).floor_div(&2.into()), n() * 2.into());
         assert_eq!((n() * Dim::symbol("D")).floor_div(&"D".into()), n());
         assert_eq!(a.to_string(), "N * N - 1");
+    }
+
+    #[test]
+    fn sizes_have_an_order_that_agrees_with_equality() {
+        let half = n().floor_div(&2.into());
+        let sorted: Vec<Dim> = vec![
+            (-1).into(),
+            3.into(),
+            n() * 2.into() + 1.into(),
+            half.clone() + 2.into(),
+            n() * (-1).into(),
+            n(),
+            n() + Dim::symbol("R"),
+            n() * n(),
+            Dim::symbol("R"),
+            half,
+        ];
+        for (i, a) in sorted.iter().enumerate() {
+            for (j, b) in sorted.iter().enumerate() {
+                assert_eq!((a.cmp(b), a == b), (i.cmp(&j), i == j), "{a} and {b}");
+            }
+        }
     }
 
     #[test]

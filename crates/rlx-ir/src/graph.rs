@@ -1,6 +1,6 @@
 //! Graphs: values, nodes in topological order, declarations.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
@@ -81,6 +81,9 @@ pub struct ValueInfo {
 /// The values that a node reads or makes. Most nodes have few, which lie in the node itself: passes copy graphs often.
 pub type Values = SmallVec<[Value; 4]>;
 
+/// The types of what a node reads or makes.
+pub type Types = SmallVec<[Type; 4]>;
+
 /// An op applied to operands.
 #[derive(Clone, Debug)]
 pub struct Node {
@@ -104,6 +107,10 @@ pub struct Graph {
     pub(crate) values: Vec<ValueInfo>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) outputs: Vec<Value>,
+    /// Whether the verifier has seen it as it is.
+    pub(crate) verified: bool,
+    /// What [`users`](Self::users) gives, once it was asked for: passes that change nothing hand the graph on with it.
+    pub(crate) users: OnceLock<Arc<Users>>,
 }
 
 impl Graph {
@@ -180,17 +187,26 @@ impl Graph {
     }
 
     /// The types of a node's operands.
-    pub fn operand_types(&self, node: &Node) -> Vec<Type> {
+    pub fn operand_types(&self, node: &Node) -> Types {
         node.operands.iter().map(|&v| self.ty(v).clone()).collect()
     }
 
     /// The types of a node's results.
-    pub fn result_types(&self, node: &Node) -> Vec<Type> {
+    pub fn result_types(&self, node: &Node) -> Types {
         node.results.iter().map(|&v| self.ty(v).clone()).collect()
     }
 
+    /// Whether the graph holds the verifier's invariants for sure: it was verified when it was finished or parsed.
+    pub fn is_verified(&self) -> bool {
+        self.verified
+    }
+
     /// For every value the nodes that read it, in order; a node that reads it twice is listed twice.
-    pub fn users(&self) -> Users {
+    pub fn users(&self) -> Arc<Users> {
+        self.users.get_or_init(|| Arc::new(self.find_users())).clone()
+    }
+
+    fn find_users(&self) -> Users {
         let mut ends = vec![0u32; self.values.len() + 1];
         for operand in self.nodes.iter().flat_map(|n| &n.operands) {
             ends[operand.index()] += 1;
@@ -202,7 +218,8 @@ impl Graph {
             *end = total;
         }
         let mut nodes = vec![NodeId(0); total as usize];
-        for (id, node) in self.iter_nodes().collect::<Vec<_>>().into_iter().rev() {
+        for (index, node) in self.nodes.iter().enumerate().rev() {
+            let id = NodeId(u32::try_from(index).unwrap_or(u32::MAX));
             for operand in node.operands.iter().rev() {
                 let at = &mut ends[operand.index()];
                 *at -= 1;

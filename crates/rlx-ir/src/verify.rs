@@ -1,5 +1,5 @@
 //! The verifier. It runs when a graph is finished or parsed, after every pass in debug builds and in tests, and at the
-//! compile entry always.
+//! compile entry for graphs that were not verified before.
 //!
 //! Invariants:
 //! 1. `types`: a node's result types are what its op infers from its operand types.
@@ -87,7 +87,11 @@ fn declarations(graph: &Graph) -> Result<()> {
 }
 
 fn symbols(graph: &Graph) -> Result<()> {
-    let undeclared = |dim: &crate::Dim| dim.symbols().into_iter().find(|s| !graph.symbols.contains(s));
+    let is_undeclared = |s: &str| !graph.symbols.contains(s);
+    let undeclared = |dim: &crate::Dim| {
+        dim.find_symbol(&is_undeclared)?;
+        dim.symbols().into_iter().find(|s| is_undeclared(s))
+    };
     for info in &graph.values {
         if let Some(s) = info.ty.shape.dims().iter().find_map(undeclared) {
             return broken(

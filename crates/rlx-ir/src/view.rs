@@ -1,15 +1,20 @@
 //! Strided views: how ops that only rearrange bytes are lowered to no work at all.
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::dim::Dim;
 use crate::types::Shape;
+
+/// Sizes or strides per axis. Most values have few axes, whose dims lie in the list itself: plans make many views.
+pub type AxisDims = SmallVec<[Dim; 4]>;
 
 /// A view of a dense buffer: sizes, strides and offset, in elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
     /// Sizes per axis, outermost first.
-    pub shape: Vec<Dim>,
+    pub shape: AxisDims,
     /// Distance in elements between neighbours along each axis; 0 where an axis is broadcast.
-    pub strides: Vec<Dim>,
+    pub strides: AxisDims,
     /// The first element.
     pub offset: Dim,
 }
@@ -17,16 +22,26 @@ pub struct View {
 impl View {
     /// All of a dense buffer of this shape.
     pub fn dense(shape: &Shape) -> Self {
-        Self { strides: dense_strides(shape.dims()), shape: shape.dims().to_vec(), offset: Dim::constant(0) }
+        Self { strides: dense_strides(shape.dims()), shape: shape.dims().into(), offset: Dim::constant(0) }
     }
 
     /// Whether the elements lie in row-major order without gaps (the offset may be anything). Axes of size 1 may have
     /// any stride.
     pub fn is_dense(&self) -> bool {
         let one = Dim::constant(1);
-        let dense = dense_strides(&self.shape);
-        let axes = self.shape.iter().zip(self.strides.iter().zip(&dense));
-        axes.into_iter().all(|(size, (have, want))| *size == one || have == want)
+        let mut dense = one.clone();
+        for (axis, (size, stride)) in self.shape.iter().zip(&self.strides).enumerate().rev() {
+            if *size == one {
+                continue;
+            }
+            if *stride != dense {
+                return false;
+            }
+            if axis > 0 {
+                dense = dense * size.clone();
+            }
+        }
+        true
     }
 
     /// Axis `i` of the result is axis `perm[i]` of this view.
@@ -56,7 +71,7 @@ impl View {
         };
         Self {
             strides: (0..shape.rank()).map(stride).collect(),
-            shape: shape.dims().to_vec(),
+            shape: shape.dims().into(),
             offset: self.offset.clone(),
         }
     }
@@ -67,11 +82,11 @@ impl View {
         if self.is_dense() {
             return Some(Self {
                 strides: dense_strides(dims),
-                shape: dims.to_vec(),
+                shape: dims.into(),
                 offset: self.offset.clone(),
             });
         }
-        let mut strides: Vec<Dim> = Vec::with_capacity(dims.len());
+        let mut strides = AxisDims::new();
         let (mut old, mut new) = (0, 0);
         while old < self.shape.len() || new < dims.len() {
             // The smallest groups of axes on both sides that hold as many elements.
@@ -102,12 +117,12 @@ impl View {
             let local = dense_strides(&dims[new_start..new]);
             strides.extend(local.into_iter().map(|s| s * inner.clone()));
         }
-        Some(Self { shape: dims.to_vec(), strides, offset: self.offset.clone() })
+        Some(Self { shape: dims.into(), strides, offset: self.offset.clone() })
     }
 }
 
-fn dense_strides(dims: &[Dim]) -> Vec<Dim> {
-    let mut out = vec![Dim::constant(1); dims.len()];
+fn dense_strides(dims: &[Dim]) -> AxisDims {
+    let mut out: AxisDims = smallvec![Dim::constant(1); dims.len()];
     for i in (1..dims.len()).rev() {
         out[i - 1] = out[i].clone() * dims[i].clone();
     }
@@ -118,7 +133,7 @@ fn dense_strides(dims: &[Dim]) -> Vec<Dim> {
 mod tests {
     use super::*;
 
-    fn dims(list: &[i32]) -> Vec<Dim> {
+    fn dims(list: &[i32]) -> AxisDims {
         list.iter().map(|&d| d.into()).collect()
     }
 

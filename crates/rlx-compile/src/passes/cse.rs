@@ -3,7 +3,7 @@
 //! Two nodes are the same when their ops have one name and equal attributes, their operands are the same (by this very
 //! rule), and neither writes a state. A version of a state is a value, so reads of different versions differ.
 
-use rlx_ir::{Def, Graph, Node, NodeId, Value, Values};
+use rlx_ir::{Def, Graph, Node, NodeId, Op, Value, Values};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -82,7 +82,13 @@ fn same(a: &Node, b: &Node) -> bool {
     !a.op.writes_state()
         && !b.op.writes_state()
         && a.results.len() == b.results.len()
-        && a.op.attrs().to_string() == b.op.attrs().to_string()
+        && same_attrs(&*a.op, &*b.op)
+}
+
+/// Attributes are the same when they print alike: zeros of either sign differ.
+fn same_attrs(a: &dyn Op, b: &dyn Op) -> bool {
+    let (a, b) = (a.attrs(), b.attrs());
+    a == b && a.to_string() == b.to_string()
 }
 
 /// For each value itself, or the first constant with its type and bytes.

@@ -66,7 +66,7 @@ fn decode_weight(cx: &Matcher<'_>, id: NodeId) -> Outcome {
     };
     let at: Vec<usize> =
         node.operands.iter().enumerate().filter(|(_, v)| packed(v)).map(|(at, _)| at).collect();
-    if at.is_empty() || refused(cx, node).is_none() {
+    if at.is_empty() || refused(cx, id).is_none() {
         return Outcome::NoMatch;
     }
     let mut operands: Vec<Operand> = node.operands.iter().map(|&v| v.into()).collect();

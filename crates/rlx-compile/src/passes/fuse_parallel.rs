@@ -76,17 +76,17 @@ fn stack_products(cx: &Matcher<'_>, id: NodeId) -> Outcome {
     }
     let mut siblings = cx.users(own.x).to_vec();
     siblings.dedup();
-    let parts: Vec<_> = siblings.iter().filter_map(|&s| part(cx, s, own.x)).collect();
-    // The last of several is where the pattern ends.
-    let last = siblings.iter().filter(|&&s| part(cx, s, own.x).is_some()).max();
+    let (products, parts): (Vec<NodeId>, Vec<_>) =
+        siblings.iter().filter_map(|&s| Some((s, part(cx, s, own.x)?))).unzip();
     let kinds = |p: &Result<Product, String>| p.as_ref().ok().map(|p| kind(cx, p));
-    let own_part = part(cx, id, own.x);
-    if parts.len() < 2 || own_part.is_none() {
+    let own_part = products.iter().position(|&s| s == id).map(|at| &parts[at]);
+    if parts.len() < 2 {
         return Outcome::NoMatch;
     }
     let own_kind = match own_part {
-        Some(Ok(p)) => kind(cx, &p),
-        Some(Err(reason)) if last == Some(&id) => return Outcome::NearMiss(reason),
+        Some(Ok(p)) => kind(cx, p),
+        // The last of several is where the pattern ends.
+        Some(Err(reason)) if products.iter().max() == Some(&id) => return Outcome::NearMiss(reason.clone()),
         _ => return Outcome::NoMatch,
     };
     let stacked: Vec<Product> =

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use rlx_ir::{Bindings, Def, Dim, Graph, Node, Type, Value, View};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::memory::{Lifetime, lay_out};
 use super::prepare::{PreparedWeight, WeightExpr};
 use super::regions::{self, PlanRegion};
-use super::{Action, ArenaLayout, Buffer, BufferId, Home, Operand, Plan, Port, SizeId, SizeTable, Step};
+use super::{Action, ArenaLayout, AxisSizes, Buffer, BufferId, Home, Operand, Plan, Port, SizeTable, Step};
 use crate::error::{Error, Result};
 use crate::target::{Layout, OpFacts, OperandFacts, Role, Support, Target};
 
@@ -32,13 +33,28 @@ pub fn build_plan(graph: &Graph, target: &dyn Target) -> Result<Plan> {
 #[derive(Clone, Debug)]
 enum Place {
     Weight(Arc<WeightExpr>),
-    Buffer(BufferId, View),
+    /// All of a buffer, as most values are.
+    Dense(BufferId),
+    View(BufferId, Box<View>),
 }
 
 /// A buffer before the arena is laid out.
 struct Draft {
     home: Option<Home>,
     bytes: Dim,
+}
+
+/// The operand that is all of `buffer`.
+fn dense_operand(sizes: &mut SizeTable, buffer: BufferId, ty: &Type, role: Role) -> Operand {
+    operand(sizes, buffer, &View::dense(&ty.shape), ty, role)
+}
+
+/// The operand that is `view` of `buffer`.
+fn operand(sizes: &mut SizeTable, buffer: BufferId, view: &View, ty: &Type, role: Role) -> Operand {
+    let mut ids = |dims: &[Dim]| dims.iter().map(|d| sizes.intern(d)).collect::<AxisSizes>();
+    let (shape, strides) = (ids(&view.shape), ids(&view.strides));
+    let offset = sizes.intern(&view.offset);
+    Operand { buffer, ty: ty.clone(), shape, strides, offset, dense: view.is_dense(), role }
 }
 
 struct PlanBuilder<'a> {
@@ -72,7 +88,7 @@ impl<'a> PlanBuilder<'a> {
             drafts: Vec::new(),
             prepare: Vec::new(),
             prepared_buffers: FxHashMap::default(),
-            steps: Vec::new(),
+            steps: Vec::with_capacity(graph.nodes().len()),
             conditions: Vec::new(),
             inputs: Vec::new(),
             states: Vec::new(),
@@ -93,13 +109,13 @@ impl<'a> PlanBuilder<'a> {
             Def::Input(name) => {
                 let buffer = self.draft(Some(Home::Input(port(&self.inputs))), &info.ty);
                 self.inputs.push(Port { name: name.to_string(), ty: info.ty.clone(), buffer });
-                Place::Buffer(buffer, View::dense(&info.ty.shape))
+                Place::Dense(buffer)
             }
             Def::State(name) => {
                 self.roles[value.index()] = Role::State;
                 let buffer = self.draft(Some(Home::State(port(&self.states))), &info.ty);
                 self.states.push(Port { name: name.to_string(), ty: info.ty.clone(), buffer });
-                Place::Buffer(buffer, View::dense(&info.ty.shape))
+                Place::Dense(buffer)
             }
             Def::Weight { name, init } => {
                 self.roles[value.index()] = Role::Weight;
@@ -138,27 +154,13 @@ impl<'a> PlanBuilder<'a> {
 
     /// The result of `node` as a view of a dense first operand, where it is a view at all.
     fn view_of(&self, node: &Node) -> Option<View> {
-        let (operand, result) = (node.operands.first()?, node.results.first()?);
+        let ([operand], [result, ..]) = (&*node.operands, &*node.results) else { return None };
         node.op.view(&View::dense(&self.graph.ty(*operand).shape), self.graph.ty(*result))
     }
 
     fn draft(&mut self, home: Option<Home>, ty: &Type) -> BufferId {
         self.drafts.push(Draft { home, bytes: ty.bytes() });
         BufferId(u32::try_from(self.drafts.len() - 1).unwrap_or(u32::MAX))
-    }
-
-    fn operand(&mut self, buffer: BufferId, view: &View, ty: &Type, role: Role) -> Operand {
-        let mut ids = |dims: &[Dim]| dims.iter().map(|d| self.sizes.intern(d)).collect::<Vec<SizeId>>();
-        let (shape, strides) = (ids(&view.shape), ids(&view.strides));
-        Operand {
-            buffer,
-            ty: ty.clone(),
-            shape,
-            strides,
-            offset: self.sizes.intern(&view.offset),
-            dense: view.is_dense(),
-            role,
-        }
     }
 
     fn node(&mut self, index: usize, node: &Node) -> Result<()> {
@@ -168,8 +170,8 @@ impl<'a> PlanBuilder<'a> {
             }
         }
         let weight_only = node.operands.iter().all(|v| self.roles[v.index()] == Role::Weight);
-        let constant = node.results.iter().all(|v| self.graph.ty(*v).eval(&Bindings::new()).is_ok());
-        if weight_only && constant {
+        let constant = |v: &Value| self.graph.ty(*v).shape.dims().iter().all(|d| d.as_usize().is_some());
+        if weight_only && node.results.iter().all(constant) {
             return self.weight_node(node);
         }
         if let Some(()) = self.view_node(node)? {
@@ -210,17 +212,19 @@ impl<'a> PlanBuilder<'a> {
         if self.view_of(node).is_none() || ty.dtype.is_block() {
             return Ok(None);
         }
-        let Some(Place::Buffer(buffer, view)) = self.places[operand.index()].clone() else {
-            return Ok(None);
+        let (buffer, view) = match &self.places[operand.index()] {
+            Some(Place::Dense(buffer)) => (*buffer, View::dense(&self.graph.ty(operand).shape)),
+            Some(Place::View(buffer, view)) => (*buffer, View::clone(view)),
+            Some(Place::Weight(_)) | None => return Ok(None),
         };
         let place = match node.op.view(&view, ty) {
-            Some(view) => Place::Buffer(buffer, view),
+            Some(view) => Place::View(buffer, Box::new(view)),
             // The rearrangement cannot be said in strides of this view: made dense, it can.
             None => {
                 let from = self.graph.ty(operand).clone();
                 let copied = self.copy(buffer, &view, &from, &node.scope);
                 match node.op.view(&View::dense(&from.shape), ty) {
-                    Some(view) => Place::Buffer(copied.buffer, view),
+                    Some(view) => Place::View(copied.buffer, Box::new(view)),
                     None => return Ok(None),
                 }
             }
@@ -231,9 +235,9 @@ impl<'a> PlanBuilder<'a> {
     }
 
     fn copy(&mut self, buffer: BufferId, view: &View, ty: &Type, scope: &Arc<str>) -> Operand {
-        let from = self.operand(buffer, view, ty, Role::Activation);
+        let from = operand(&mut self.sizes, buffer, view, ty, Role::Activation);
         let target = self.draft(None, ty);
-        let to = self.operand(target, &View::dense(&ty.shape), ty, Role::Activation);
+        let to = dense_operand(&mut self.sizes, target, ty, Role::Activation);
         self.steps.push(Step {
             action: Action::Copy,
             operands: vec![from],
@@ -246,11 +250,11 @@ impl<'a> PlanBuilder<'a> {
 
     fn step_node(&mut self, index: usize, node: &Node) -> Result<()> {
         let result_types = self.graph.result_types(node);
-        let mut facts: Vec<OperandFacts> = Vec::new();
+        let mut facts: SmallVec<[OperandFacts; 4]> = SmallVec::new();
         for &value in &node.operands {
             let ty = self.graph.ty(value).clone();
             let strides = match &self.places[value.index()] {
-                Some(Place::Buffer(_, view)) if !view.is_dense() => Some(view.strides.clone()),
+                Some(Place::View(_, view)) if !view.is_dense() => Some(view.strides.to_vec()),
                 Some(_) => None,
                 None => rlx_ir::bail!(
                     Bug,
@@ -275,22 +279,27 @@ impl<'a> PlanBuilder<'a> {
                 );
             }
         }
-        let mut operands = Vec::new();
+        let mut operands = Vec::with_capacity(node.operands.len());
         for (position, &value) in node.operands.iter().enumerate() {
             let ty = self.graph.ty(value).clone();
-            let operand = match self.places[value.index()].clone() {
+            let operand = match &self.places[value.index()] {
                 Some(Place::Weight(expr)) => {
-                    let op_facts = self.facts(node, &facts, &result_types);
+                    let (expr, op_facts) = (expr.clone(), self.facts(node, &facts, &result_types));
                     let layout = self.target.weight_layout(&op_facts, position);
                     let buffer = self.prepared(expr, layout, &ty);
-                    self.operand(buffer, &View::dense(&ty.shape), &ty, Role::Weight)
+                    dense_operand(&mut self.sizes, buffer, &ty, Role::Weight)
                 }
-                Some(Place::Buffer(buffer, view)) if copy_strided && !view.is_dense() => {
+                Some(Place::Dense(buffer)) => {
+                    let role = self.roles[value.index()];
+                    dense_operand(&mut self.sizes, *buffer, &ty, role)
+                }
+                Some(Place::View(buffer, view)) if copy_strided && !view.is_dense() => {
+                    let (buffer, view) = (*buffer, view.clone());
                     self.copy(buffer, &view, &ty, &node.scope)
                 }
-                Some(Place::Buffer(buffer, view)) => {
+                Some(Place::View(buffer, view)) => {
                     let role = self.roles[value.index()];
-                    self.operand(buffer, &view, &ty, role)
+                    operand(&mut self.sizes, *buffer, view, &ty, role)
                 }
                 None => rlx_ir::bail!(Bug, "{}: an operand has no place", node.op.name()),
             };
@@ -337,7 +346,7 @@ impl<'a> PlanBuilder<'a> {
         types: &[Type],
     ) -> Vec<Operand> {
         let in_place = self.target.in_place(&self.facts(node, facts, types));
-        let mut results = Vec::new();
+        let mut results = Vec::with_capacity(types.len());
         for (i, (&value, ty)) in node.results.iter().zip(types).enumerate() {
             let reused = if i > 0 {
                 None
@@ -350,10 +359,9 @@ impl<'a> PlanBuilder<'a> {
                     .map(|p| operands[p].buffer)
             };
             let buffer = reused.unwrap_or_else(|| self.draft(None, ty));
-            let view = View::dense(&ty.shape);
             let role = self.roles[value.index()];
-            results.push(self.operand(buffer, &view, ty, role));
-            self.places[value.index()] = Some(Place::Buffer(buffer, view));
+            results.push(dense_operand(&mut self.sizes, buffer, ty, role));
+            self.places[value.index()] = Some(Place::Dense(buffer));
         }
         results
     }
@@ -388,14 +396,18 @@ impl<'a> PlanBuilder<'a> {
             let operand = match self.places[value.index()].clone() {
                 Some(Place::Weight(expr)) => {
                     let buffer = self.prepared(expr, Layout::ROWS, &ty);
-                    self.operand(buffer, &View::dense(&ty.shape), &ty, Role::Weight)
+                    dense_operand(&mut self.sizes, buffer, &ty, Role::Weight)
                 }
-                Some(Place::Buffer(buffer, view)) if !view.is_dense() => {
+                Some(Place::Dense(buffer)) => {
+                    let role = self.roles[value.index()];
+                    dense_operand(&mut self.sizes, buffer, &ty, role)
+                }
+                Some(Place::View(buffer, view)) if !view.is_dense() => {
                     self.copy(buffer, &view, &ty, &"".into())
                 }
-                Some(Place::Buffer(buffer, view)) => {
+                Some(Place::View(buffer, view)) => {
                     let role = self.roles[value.index()];
-                    self.operand(buffer, &view, &ty, role)
+                    operand(&mut self.sizes, buffer, &view, &ty, role)
                 }
                 None => rlx_ir::bail!(Bug, "output %{} has no place", self.graph.value(value).name),
             };

@@ -61,31 +61,40 @@ fn peak_live(lifetimes: &[Lifetime]) -> u64 {
     peak
 }
 
+/// A buffer that has its place: its lifetime, and its bytes from `offset` to `end`.
+struct Placed {
+    first: usize,
+    last: usize,
+    offset: u64,
+    end: u64,
+}
+
 /// Places every buffer.
 pub fn lay_out(lifetimes: &[Lifetime]) -> (Vec<Placement>, ArenaLayout) {
     let mut order: Vec<usize> = (0..lifetimes.len()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(lifetimes[i].bytes), lifetimes[i].first, i));
     let mut placed = vec![Placement { offset: 0, reserved: 0 }; lifetimes.len()];
     // Placed so far, by offset.
-    let mut done: Vec<usize> = Vec::new();
+    let mut done: Vec<Placed> = Vec::with_capacity(lifetimes.len());
     let mut layout = ArenaLayout::default();
     for i in order {
-        let reserved = rounded(lifetimes[i].bytes);
+        let Lifetime { first, last, bytes } = lifetimes[i];
+        let reserved = rounded(bytes);
         let mut offset = 0u64;
-        for &other in &done {
-            let alive_together =
-                lifetimes[other].first <= lifetimes[i].last && lifetimes[i].first <= lifetimes[other].last;
-            if !alive_together || placed[other].reserved == 0 {
+        for other in &done {
+            if other.first > last || first > other.last {
                 continue;
             }
-            if placed[other].offset >= offset.saturating_add(reserved) {
+            if other.offset >= offset.saturating_add(reserved) {
                 break;
             }
-            offset = offset.max(placed[other].offset.saturating_add(placed[other].reserved));
+            offset = offset.max(other.end);
         }
         placed[i] = Placement { offset, reserved };
-        let at = done.partition_point(|&d| placed[d].offset <= offset);
-        done.insert(at, i);
+        if reserved > 0 {
+            let at = done.partition_point(|d| d.offset <= offset);
+            done.insert(at, Placed { first, last, offset, end: offset.saturating_add(reserved) });
+        }
         layout.bytes = layout.bytes.max(offset.saturating_add(reserved));
     }
     layout.peak_live = peak_live(lifetimes);

@@ -19,6 +19,7 @@ mod sizes;
 
 use rlx_ir::op::Cost;
 use rlx_ir::{Bindings, Dim, OpRef, Symbols, Type};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -133,6 +134,9 @@ pub enum Home {
     },
 }
 
+/// Sizes or strides per axis; few, which lie in the list itself.
+pub type AxisSizes = SmallVec<[SizeId; 4]>;
+
 /// A strided view of a buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operand {
@@ -141,9 +145,9 @@ pub struct Operand {
     /// Dtype and symbolic shape.
     pub ty: Type,
     /// Sizes per axis.
-    pub shape: Vec<SizeId>,
+    pub shape: AxisSizes,
     /// Strides per axis, in elements.
-    pub strides: Vec<SizeId>,
+    pub strides: AxisSizes,
     /// The first element.
     pub offset: SizeId,
     /// Whether the elements are dense and row-major from `offset` on.

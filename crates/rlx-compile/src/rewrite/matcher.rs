@@ -1,10 +1,11 @@
 //! What rules look at a graph with.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
 use rlx_ir::op::EvalContext;
-use rlx_ir::{Bindings, Def, Graph, Node, NodeId, Op, Tensor, Type, Users, Value};
+use rlx_ir::{Bindings, Def, Graph, Node, NodeId, Op, Tensor, Type, Types, Users, Value};
+use smallvec::SmallVec;
 
 use crate::passes::PassContext;
 use crate::precision::PrecisionPolicy;
@@ -18,11 +19,13 @@ pub struct Matcher<'a> {
     graph: &'a Graph,
     target: &'a dyn Target,
     policy: &'a PrecisionPolicy,
-    users: Users,
+    users: Arc<Users>,
     returned: Vec<bool>,
-    roles: Vec<Role>,
-    overwriter: Vec<Option<NodeId>>,
+    roles: OnceCell<Vec<Role>>,
+    overwriter: OnceCell<Vec<Option<NodeId>>>,
     constants: OnceCell<Vec<Option<Arc<Tensor>>>>,
+    /// The nodes that the target was asked about and runs.
+    supported: OnceCell<Vec<Cell<bool>>>,
 }
 
 /// An operand of an op that does not exist yet: a value, or the type of one that a replacement would make.
@@ -51,21 +54,16 @@ impl<'a> Matcher<'a> {
     pub fn new(graph: &'a Graph, cx: &PassContext<'a>) -> Self {
         let mut returned = vec![false; graph.values().len()];
         graph.outputs().iter().for_each(|v| returned[v.index()] = true);
-        let mut overwriter = vec![None; graph.values().len()];
-        for (id, node) in graph.iter_nodes() {
-            if let (true, Some(state)) = (node.op.writes_state(), node.operands.first()) {
-                overwriter[state.index()] = Some(id);
-            }
-        }
         Self {
             graph,
             target: cx.target,
             policy: cx.precision,
             users: graph.users(),
             returned,
-            roles: roles(graph),
-            overwriter,
+            roles: OnceCell::new(),
+            overwriter: OnceCell::new(),
             constants: OnceCell::new(),
+            supported: OnceCell::new(),
         }
     }
 
@@ -126,7 +124,7 @@ impl<'a> Matcher<'a> {
 
     /// Where `value` comes from.
     pub fn role(&self, value: Value) -> Role {
-        self.roles[value.index()]
+        self.roles.get_or_init(|| roles(self.graph))[value.index()]
     }
 
     /// Whether `value` is a declared weight.
@@ -136,7 +134,7 @@ impl<'a> Matcher<'a> {
 
     /// The node that overwrites `value`, where it is a version of a state.
     pub fn overwriter(&self, value: Value) -> Option<NodeId> {
-        self.overwriter[value.index()]
+        self.overwriter.get_or_init(|| overwriters(self.graph))[value.index()]
     }
 
     /// The precision that the program is to have.
@@ -167,12 +165,22 @@ impl<'a> Matcher<'a> {
     }
 
     /// What the backend is told about a node.
-    pub fn operand_facts(&self, node: &Node) -> Vec<OperandFacts> {
+    pub fn operand_facts(&self, node: &Node) -> SmallVec<[OperandFacts; 4]> {
         node.operands.iter().map(|&v| OperandFacts::dense(self.ty(v).clone(), self.role(v))).collect()
     }
 
-    /// Whether the backend runs `node`.
-    pub fn supports(&self, node: &Node) -> Support {
+    /// Whether the backend runs the node `id`. It is asked until it says yes.
+    pub fn supports(&self, id: NodeId) -> Support {
+        let known = self.supported.get_or_init(|| vec![Cell::new(false); self.graph.nodes().len()]);
+        if known[id.index()].get() {
+            return Support::Yes;
+        }
+        let support = self.ask(self.node(id));
+        known[id.index()].set(support.is_yes());
+        support
+    }
+
+    fn ask(&self, node: &Node) -> Support {
         let operands = self.operand_facts(node);
         let results = self.graph.result_types(node);
         let symbols = self.graph.symbols();
@@ -184,14 +192,14 @@ impl<'a> Matcher<'a> {
     /// # Errors
     /// The reason why not, for a near miss.
     pub fn check(&self, op: &dyn Op, operands: &[Operand]) -> Result<Vec<Type>, String> {
-        let facts: Vec<OperandFacts> = operands
+        let facts: SmallVec<[OperandFacts; 4]> = operands
             .iter()
             .map(|o| match o {
                 Operand::Value(v) => OperandFacts::dense(self.ty(*v).clone(), self.role(*v)),
                 Operand::New(ty, role) => OperandFacts::dense(ty.clone(), *role),
             })
             .collect();
-        let types: Vec<Type> = facts.iter().map(|f| f.ty.clone()).collect();
+        let types: Types = facts.iter().map(|f| f.ty.clone()).collect();
         let results = op.infer(&types).map_err(|e| e.message().to_owned())?;
         let symbols = self.graph.symbols();
         match self.target.supports(&OpFacts { op, operands: &facts, results: &results, symbols }) {
@@ -199,6 +207,17 @@ impl<'a> Matcher<'a> {
             Support::No(reason) => Err(format!("the device does not run {}: {reason}", op.name())),
         }
     }
+}
+
+/// The node that overwrites each value that is a version of a state.
+fn overwriters(graph: &Graph) -> Vec<Option<NodeId>> {
+    let mut overwriter = vec![None; graph.values().len()];
+    for (id, node) in graph.iter_nodes() {
+        if let (true, Some(state)) = (node.op.writes_state(), node.operands.first()) {
+            overwriter[state.index()] = Some(id);
+        }
+    }
+    overwriter
 }
 
 /// The role of each value: a result is a weight where all that it is made of are weights and constants.
@@ -235,6 +254,9 @@ fn constants(graph: &Graph) -> Vec<Option<Arc<Tensor>>> {
         .collect();
     let bindings = Bindings::new();
     for node in graph.nodes() {
+        if node.operands.iter().any(|v| constants[v.index()].is_none()) {
+            continue;
+        }
         let operands: Option<Vec<Arc<Tensor>>> =
             node.operands.iter().map(|v| constants[v.index()].clone()).collect();
         let types: Option<Vec<_>> = node.results.iter().map(|&v| graph.ty(v).eval(&bindings).ok()).collect();

@@ -38,14 +38,7 @@ pub(crate) struct Sweep<'a> {
 
 impl<'a> Sweep<'a> {
     pub(crate) fn new(matcher: &'a Matcher<'a>) -> Self {
-        let graph = matcher.graph();
-        Self {
-            matcher,
-            taken: Vec::new(),
-            owner: vec![None; graph.nodes().len()],
-            replaced_by: vec![None; graph.values().len()],
-            readers: vec![Vec::new(); graph.values().len()],
-        }
+        Self { matcher, taken: Vec::new(), owner: Vec::new(), replaced_by: Vec::new(), readers: Vec::new() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -54,7 +47,11 @@ impl<'a> Sweep<'a> {
 
     /// Whether a patch that was taken covers `node`.
     pub(crate) fn is_covered(&self, node: NodeId) -> bool {
-        self.owner[node.index()].is_some()
+        self.owner_of(node).is_some()
+    }
+
+    fn owner_of(&self, node: NodeId) -> Option<usize> {
+        self.owner.get(node.index()).copied().flatten()
     }
 
     /// Takes `patch`, unless it overlaps with one that was taken, or has no place.
@@ -65,6 +62,12 @@ impl<'a> Sweep<'a> {
         let graph = self.matcher.graph();
         if patch.covers.iter().any(|n| self.is_covered(*n)) {
             return Ok(false);
+        }
+        // Most sweeps take no patch, and need no tables.
+        if self.owner.is_empty() {
+            self.owner = vec![None; graph.nodes().len()];
+            self.replaced_by = vec![None; graph.values().len()];
+            self.readers = vec![Vec::new(); graph.values().len()];
         }
         for result in patch.covers.iter().flat_map(|&n| &graph.node(n).results) {
             if patch.replaces.contains(result) {
@@ -108,7 +111,7 @@ impl<'a> Sweep<'a> {
             // A version of a state is read before it is overwritten.
             if let Some(writer) = self.matcher.overwriter(value)
                 && !patch.covers.contains(&writer)
-                && self.owner[writer.index()].map_or(place(writer), |p| self.taken[p].place) <= at
+                && self.owner_of(writer).map_or(place(writer), |p| self.taken[p].place) <= at
             {
                 return None;
             }
@@ -130,7 +133,7 @@ impl<'a> Sweep<'a> {
             while let Some(taken) = patches.next_if(|t| t.place <= place(id)) {
                 out.patch(taken.patch)?;
             }
-            if self.owner[id.index()].is_none() {
+            if self.owner.get(id.index()).is_none_or(Option::is_none) {
                 out.copy(id)?;
             }
         }
@@ -208,7 +211,7 @@ impl<'a> Rebuild<'a> {
         let new: Vec<Value> = self.builder.graph().value_ids().skip(existing).collect();
         for value in new {
             if let Some(i) = made.iter().position(|m| *m == value) {
-                self.builder.name(value, &self.old.value(replaces[i]).name);
+                self.builder.name_like(value, &self.old.value(replaces[i]).name);
                 continue;
             }
             let graph = self.builder.graph();

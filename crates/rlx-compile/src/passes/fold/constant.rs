@@ -17,6 +17,9 @@ pub(super) const FOLD_CONST: Rule = Rule {
 
 fn apply(cx: &Matcher<'_>, id: NodeId) -> Outcome {
     let node = cx.node(id);
+    if node.results.iter().any(|&v| cx.constant(v).is_none()) {
+        return Outcome::NoMatch;
+    }
     let results: Option<Vec<_>> = node.results.iter().map(|&v| cx.constant(v).cloned()).collect();
     let Some(results) = results else { return Outcome::NoMatch };
     let operand_elems = node.operands.iter().filter_map(|&v| cx.constant(v)).map(|t| t.elems()).max();

@@ -57,9 +57,12 @@ impl MatMul {
         if b_k != k {
             return Err(operand_error(1, format!("a matrix with K = {k} to fit operand 0 ({a})"), b));
         }
+        let dtype = if a.dtype.is_float() { a.dtype } else { DType::F32 };
+        if a_outer.is_empty() && b_outer.is_empty() {
+            return Ok(Type::new(dtype, [m.clone(), n.clone()]));
+        }
         let outer = broadcast_shapes(&Shape::new(a_outer), &Shape::new(b_outer))?;
         let dims: Vec<_> = outer.dims().iter().chain([m, n]).cloned().collect();
-        let dtype = if a.dtype.is_float() { a.dtype } else { DType::F32 };
         Ok(Type::new(dtype, dims))
     }
 }
