@@ -1,6 +1,7 @@
 //! Time of passes and plan on graphs of a real model's size, in milliseconds: `cargo bench -p rlx-compile`.
 //!
-//! Llama: 30 layers of 9 nodes and more (SmolLM2-135M). The numbers are medians of many compilations in one process.
+//! Llama: 30 layers of 9 nodes and more (SmolLM2-135M). The numbers are medians of many compilations in one process, and of
+//! one compilation in each of many processes, as users have it: there, memory is touched for the first time.
 
 use std::time::Instant;
 
@@ -12,9 +13,9 @@ use rlx_ir::ops::matmul::linear::Linear;
 use rlx_ir::ops::norm::rms_norm::RmsNorm;
 use rlx_ir::ops::position::rope::RopeStyle;
 use rlx_ir::quant::BlockType;
-use rlx_ir::{Builder, DType, Graph, Result, Tensor};
+use rlx_ir::{Builder, DType, Graph, Tensor};
 
-fn llama(layers: usize) -> Result<Graph> {
+fn llama(layers: usize) -> rlx_ir::Result<Graph> {
     let mut b = Builder::new("llama");
     let (n, r, t, p) = (b.symbol("N", 512), b.symbol("R", 64), b.symbol("T", 64), b.unbounded_symbol("P"));
     let ids = b.input("ids", DType::I32, [n.clone()])?;
@@ -70,23 +71,63 @@ fn llama(layers: usize) -> Result<Graph> {
     b.finish(&[y])
 }
 
+/// Processes that compile once.
+const PROCESSES: usize = 41;
+
+/// The word that makes a process compile once, and print the milliseconds of passes and plan.
+const ONCE: &str = "once";
+
+fn compile(graph: Graph) -> rlx_compile::Result<([f64; 2], usize)> {
+    let ms = |start: Instant| start.elapsed().as_secs_f64() * 1e3;
+    let start = Instant::now();
+    let (out, _) = run_passes(graph, &AnyTarget, &CompileOptions::default())?;
+    let passes = ms(start);
+    let start = Instant::now();
+    let plan = build_plan(&out, &AnyTarget)?;
+    Ok(([passes, ms(start)], plan.steps.len()))
+}
+
+fn print(what: &str, times: impl Iterator<Item = f64>) {
+    let mut times: Vec<f64> = times.collect();
+    times.sort_by(f64::total_cmp);
+    println!("  {what}: median {:.2} ms, least {:.2} ms", times[times.len() / 2], times[0]);
+}
+
+fn print_all(times: &[[f64; 2]]) {
+    print("passes", times.iter().map(|t| t[0]));
+    print("plan", times.iter().map(|t| t[1]));
+    print("both", times.iter().map(|t| t[0] + t[1]));
+}
+
+/// The times of one compilation in a process of its own.
+fn in_a_process() -> Result<[f64; 2], Box<dyn std::error::Error>> {
+    let output = std::process::Command::new(std::env::current_exe()?).arg(ONCE).output()?;
+    let text = String::from_utf8(output.stdout)?;
+    let times: Vec<f64> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+    times.try_into().map_err(|_| "a process printed other than two numbers".into())
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let graph = llama(30)?;
-    let options = CompileOptions::default();
-    let (mut passes, mut plans) = (Vec::new(), Vec::new());
-    let mut nodes = 0;
-    for _ in 0..101 {
-        let copy = graph.clone();
-        let start = Instant::now();
-        let (out, _) = run_passes(copy, &AnyTarget, &options)?;
-        passes.push(start.elapsed().as_secs_f64() * 1e3);
-        let start = Instant::now();
-        let plan = build_plan(&out, &AnyTarget)?;
-        plans.push(start.elapsed().as_secs_f64() * 1e3);
-        nodes = plan.steps.len();
+    if std::env::args().any(|arg| arg == ONCE) {
+        let ([passes, plan], _) = compile(graph)?;
+        println!("{passes} {plan}");
+        return Ok(());
     }
+    let (mut times, mut steps) = (Vec::new(), 0);
+    for _ in 0..101 {
+        let (time, count) = compile(graph.clone())?;
+        times.push(time);
+        steps = count;
+    }
+    println!("llama 30 layers, {} nodes to {steps} steps, in one process", graph.nodes().len());
+    print_all(&times);
+    println!("each in a process of its own");
+    print_all(&(0..PROCESSES).map(|_| in_a_process()).collect::<Result<Vec<_>, _>>()?);
+    println!("by stage");
+    let options = CompileOptions::default();
     let cx = rlx_compile::passes::PassContext { target: &AnyTarget, precision: &options.precision };
-    let mut at = graph.clone();
+    let mut at = graph;
     for stage in rlx_compile::STAGES {
         let mut times = Vec::new();
         let mut next = None;
@@ -96,18 +137,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             next = Some((stage.pass.run)(copy, &cx)?.0);
             times.push(start.elapsed().as_secs_f64() * 1e3);
         }
-        times.sort_by(f64::total_cmp);
-        println!("  {}: median {:.2} ms, least {:.2} ms", stage.name, times[25], times[0]);
+        print(stage.name, times.into_iter());
         at = next.unwrap_or(at);
-    }
-    for (what, times) in [("passes", &mut passes), ("plan", &mut plans)] {
-        times.sort_by(f64::total_cmp);
-        println!(
-            "llama 30 layers, {} nodes to {nodes} steps: {what} median {:.2} ms, least {:.2} ms",
-            graph.nodes().len(),
-            times[50],
-            times[0]
-        );
     }
     Ok(())
 }
