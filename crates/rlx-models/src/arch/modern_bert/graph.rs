@@ -17,7 +17,7 @@ pub(super) fn build(
 ) -> Result<Graph> {
     let (hidden, inner) = (config.hidden_size, config.intermediate_size);
     let (types, norm_biases, mlp_biases) = (graph.weights, config.norm_biases, config.mlp_biases);
-    let mut b = Builder::new("modern-bert");
+    let mut b = Builder::new("modern_bert");
     let inputs = EncoderInputs::declare(&mut b, graph, 0)?;
 
     b.set_scope("embeddings");

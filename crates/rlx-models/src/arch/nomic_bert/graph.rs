@@ -15,7 +15,7 @@ use crate::files::NamedWeights;
 pub(super) fn build(config: &NomicBertConfig, weights: &NamedWeights, graph: &EncoderGraph) -> Result<Graph> {
     let (hidden, inner) = (config.hidden_size, config.intermediate_size);
     let types = graph.weights;
-    let mut b = Builder::new("nomic-bert");
+    let mut b = Builder::new("nomic_bert");
     let inputs = EncoderInputs::declare(&mut b, graph, 0)?;
 
     b.set_scope("embeddings");
