@@ -2,6 +2,7 @@
 
 use clap::Args;
 use rlx::compile::PassReport;
+use rlx::compile::plan::{Claim, Plan};
 use rlx::models::hub;
 use rlx::runtime::{Session, Timing};
 use serde::Serialize;
@@ -40,6 +41,8 @@ struct Report {
     total_ns: u64,
     steps: Vec<Step>,
     passes: Vec<Pass>,
+    regions: Vec<Region>,
+    region_misses: Vec<RegionMiss>,
 }
 
 #[derive(Serialize)]
@@ -70,6 +73,25 @@ struct Rule {
     value: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Region {
+    region: &'static str,
+    first_step: usize,
+    steps: usize,
+    scope: String,
+    claimed: bool,
+    /// Why it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+#[derive(Serialize)]
+struct RegionMiss {
+    region: &'static str,
+    step: usize,
+    reason: String,
 }
 
 impl Explain {
@@ -132,7 +154,30 @@ fn measure(network: &Network, session: &Session, sizes: &Sizes) -> Result<Report
         total_ns,
         steps,
         passes: session.reports().iter().map(pass).collect(),
+        regions: regions(&plan),
+        region_misses: plan
+            .region_misses
+            .iter()
+            .map(|m| RegionMiss { region: m.kind, step: m.step, reason: m.reason.clone() })
+            .collect(),
     })
+}
+
+fn regions(plan: &Plan) -> Vec<Region> {
+    let reason = |claim: &Claim| match claim {
+        Claim::Claimed => None,
+        Claim::Within(_) => Some("it lies within one that is claimed".to_owned()),
+        Claim::Refused(reason) => Some(reason.clone()),
+    };
+    let regions = plan.regions.iter().map(|region| Region {
+        region: region.kind.name(),
+        first_step: region.steps.start,
+        steps: region.steps.len(),
+        scope: region.scope(&plan.steps).to_owned(),
+        claimed: region.is_claimed(),
+        reason: reason(&region.claim),
+    });
+    regions.collect()
 }
 
 fn pass(report: &PassReport) -> Pass {
@@ -192,14 +237,26 @@ fn print(out: &mut Stdout, report: &Report) -> Result<()> {
             out.line(format_args!("    did not fire {times} times, {miss}"))?;
         }
     }
+    out.line("\nregions")?;
+    let claim = |r: &Region| match &r.reason {
+        None => format!("{} claimed", r.region),
+        Some(reason) => format!("{} not claimed: {reason}", r.region),
+    };
+    for (region, times) in grouped(&report.regions, claim) {
+        out.line(format_args!("  {times} times {region}"))?;
+    }
+    let miss = |m: &RegionMiss| format!("{}: {}", m.region, m.reason);
+    for (miss, times) in grouped(&report.region_misses, miss) {
+        out.line(format_args!("  nearly {times} times {miss}"))?;
+    }
     Ok(())
 }
 
 /// What is there how often, in the order in which it first comes.
-fn grouped(rules: &[Rule], key: impl Fn(&Rule) -> String) -> Vec<(String, usize)> {
+fn grouped<T>(items: &[T], key: impl Fn(&T) -> String) -> Vec<(String, usize)> {
     let mut out: Vec<(String, usize)> = Vec::new();
-    for rule in rules {
-        let key = key(rule);
+    for item in items {
+        let key = key(item);
         match out.iter_mut().find(|(known, _)| *known == key) {
             Some((_, times)) => *times += 1,
             None => out.push((key, 1)),
