@@ -117,7 +117,7 @@ void check_bytes(Buffer& shadow, uint64_t at, uint64_t bytes, bool write, bool s
   if (write) memset(written, 1, bytes);
 }
 
-// Constant tables lie in a segment of this very library.
+// Constant tables lie in a segment of the library that holds the kernel.
 bool in_library(uint64_t address, uint64_t bytes) {
   struct Range {
     uint64_t first, end;
@@ -125,8 +125,7 @@ bool in_library(uint64_t address, uint64_t bytes) {
   struct Search {
     uint64_t self, address, end;
     bool found;
-  } search = {reinterpret_cast<uint64_t>(&running.dispatch), address, address + bytes, false};
-  search.self = reinterpret_cast<uint64_t>(&in_library);
+  } search = {reinterpret_cast<uint64_t>(running.dispatch->entry), address, address + bytes, false};
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* data) {
         auto s = static_cast<Search*>(data);

@@ -33,6 +33,9 @@ const RUNTIME: [(&str, &str); 7] = [
 /// What is compiled of it.
 const RUNTIME_STEMS: [&str; 3] = ["fibers", "hooks", "matrix"];
 
+/// The runtime's shared object. It has no name of its own, so that libraries find it by its path.
+const RUNTIME_FILE: &str = "runtime.so";
+
 /// How syntax is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pass {
@@ -147,7 +150,7 @@ impl Compiler {
         };
         run(compile.arg("-c").arg(&source).arg("-o").arg(&object))?;
         let mut link = Command::new(&self.clang);
-        link.args(["-shared", "-Wl,-z,defs", "-o"]).arg(&shared).arg(&object).args(&runtime).arg("-lm");
+        link.args(["-shared", "-Wl,-z,defs", "-o"]).arg(&shared).arg(&object).arg(&runtime).arg("-lm");
         run(&mut link)?;
         // Tests build side by side: a name appears when its file is whole.
         fs::rename(&shared, path).map_err(|e| io(path, &e))?;
@@ -157,8 +160,8 @@ impl Compiler {
         Ok(())
     }
 
-    /// The objects of the runtime.
-    fn runtime(&self) -> Result<Vec<PathBuf>> {
+    /// The runtime, which all libraries of a process share: its stacks and thread-local variables are there once.
+    fn runtime(&self) -> Result<PathBuf> {
         let mut hash = DefaultHasher::new();
         RUNTIME.hash(&mut hash);
         let folder = self.folder.join(format!("runtime-{:016x}", hash.finish()));
@@ -183,12 +186,15 @@ impl Compiler {
                 compile.arg(fresh.join(format!("{stem}.cpp"))).arg("-o").arg(fresh.join(format!("{stem}.o")));
                 run(&mut compile)?;
             }
+            let mut link = Command::new(&self.clang);
+            link.args(["-shared", "-Wl,-z,defs", "-o"]).arg(fresh.join(RUNTIME_FILE));
+            run(link.args(RUNTIME_STEMS.map(|stem| fresh.join(format!("{stem}.o")))))?;
             // Another test may have been first.
             if fs::rename(&fresh, &folder).is_err() && !folder.exists() {
                 rlx_ir::bail!(Io, "{}: cannot be made", folder.display());
             }
         }
-        Ok(RUNTIME_STEMS.map(|stem| folder.join(format!("{stem}.o"))).to_vec())
+        Ok(folder.join(RUNTIME_FILE))
     }
 
     fn write_source(&self, text: &str) -> Result<PathBuf> {
