@@ -10,7 +10,7 @@ mod gpu;
 use std::sync::Arc;
 
 use rlx_conformance::cases::{Sample, TABLE};
-use rlx_conformance::suite::{Exclusion, Options, run};
+use rlx_conformance::suite::{Exclusion, Options, check_random_graphs, run};
 use rlx_ir::ops::elementwise::cast::Cast;
 use rlx_ir::{DType, Def};
 use rlx_runtime::Backend;
@@ -129,6 +129,18 @@ fn every_case_passes() {
     };
     let report = run(&backends, &options).unwrap();
     assert!(report.failures.is_empty(), "{report}");
+    assert!(!only.is_empty() || report.samples - report.excluded > 5000, "{report}");
+}
+
+#[test]
+fn random_graphs_give_what_the_interpreter_gives() {
+    let Some(backend) = backend() else { return };
+    let seeds = 0..280;
+    let refused = check_random_graphs(&backend, seeds.clone(), 8).unwrap();
+    let ran = seeds.count() - refused.len();
+    assert!(ran >= 200, "{ran} graphs ran; refused: {refused:?}");
+    let strange: Vec<_> = refused.iter().filter(|(_, reason)| !reason.contains("no kernel")).collect();
+    assert!(strange.is_empty(), "{strange:?}");
 }
 
 #[test]

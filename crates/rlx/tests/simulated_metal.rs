@@ -14,7 +14,7 @@ use rlx::models::options::LoadOptions;
 use rlx::models::{EmbeddingModel, EmbeddingOptions};
 use rlx::runtime::{Backend, Runtime};
 use rlx_metal::MetalBackend;
-use rlx_metal::driver::simulator::{Recording, SimulatorDriver};
+use rlx_metal::driver::simulator::{RecordedDispatch, Recording, SimulatorDriver};
 use rlx_simulator::Mode;
 
 /// The model that ships with the project.
@@ -119,11 +119,19 @@ fn a_run_of_minilm_is_one_command_buffer_of_few_launches() {
 #[test]
 fn encoders_give_the_hidden_states_of_the_cpu() {
     let Some(backend) = simulated(Mode::Hooked) else { return };
-    let metal = runtime(backend);
+    let metal = runtime(backend.clone());
     let ids = [[2, 17, 40, 5, 9, 33, 3], [2, 8, 60, 11, 3, 0, 0]];
     let mask = vec![true, true, true, true, true, true, true, true, true, true, true, true, false, false];
     let input = ForwardInput::new(ids.concat(), Some(mask), 2, 7).unwrap();
-    for architecture in ["bert", "nomic_bert", "modernbert", "xlm_roberta", "gemma3_embedding"] {
+    // The region that the launches of a layer belong to.
+    let architectures = [
+        ("bert", "bert_layer"),
+        ("nomic_bert", "nomic_layer"),
+        ("modernbert", "attention_block"),
+        ("xlm_roberta", "bert_layer"),
+        ("gemma3_embedding", "attention_block"),
+    ];
+    for (architecture, region) in architectures {
         let files =
             ModelFiles::open(&at("../rlx-models/tests/fixtures/hf_models").join(architecture)).unwrap();
         let network = |runtime: &Runtime, compute| {
@@ -134,7 +142,11 @@ fn encoders_give_the_hidden_states_of_the_cpu() {
                 .values
         };
         let want = network(&cpu(), Compute::F32);
+        backend.driver().take_recording();
         let got = network(&metal, Compute::F32);
+        let recording = backend.driver().take_recording();
+        let of_region = |d: &&RecordedDispatch| d.groups.iter().any(|g| g.starts_with(region));
+        assert!(recording.dispatches().any(|d| of_region(&d)), "{architecture} has no {region}");
         let off = got.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         assert!(off < 2e-4, "{architecture}: {off}");
         let half = cosine(&network(&metal, Compute::F16), &want);

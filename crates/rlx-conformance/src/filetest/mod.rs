@@ -50,7 +50,7 @@ mod case;
 mod command;
 mod data;
 mod expect;
-mod on_backend;
+pub(crate) mod on_backend;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -31,7 +31,7 @@ impl WeightSource for ByName {
 }
 
 /// Compiles `graph` as users do, and runs it.
-pub(super) fn run(backend: &Arc<dyn Backend>, graph: &Graph, data: &RunData<'_>) -> Result<Outcome> {
+pub(crate) fn run(backend: &Arc<dyn Backend>, graph: &Graph, data: &RunData<'_>) -> Result<Outcome> {
     let weights = graph.weights().map(|(v, name)| Ok((name.to_owned(), graph.ty(v).eval(&Bindings::new())?)));
     let weights = ByName(weights.collect::<Result<_>>()?);
     let session = compile_with(backend, graph, &weights, CompileOptions::default())?;
@@ -43,7 +43,7 @@ pub(super) fn run(backend: &Arc<dyn Backend>, graph: &Graph, data: &RunData<'_>)
 }
 
 /// Compares what a backend made with what the interpreter did, which rounds at other places to `rounding`.
-pub(super) fn check(outputs: &[Tensor], data: &RunData<'_>, ran: &Outcome, rounding: DType) -> Result<()> {
+pub(crate) fn check(outputs: &[Tensor], data: &RunData<'_>, ran: &Outcome, rounding: DType) -> Result<()> {
     let relative = rounding.unit_roundoff().max(64.0 * DType::F32.unit_roundoff());
     for (i, (want, got)) in outputs.iter().zip(&ran.outputs).enumerate() {
         near(want, got, relative).map_err(|e| e.context(format!("output {i} on the device")))?;

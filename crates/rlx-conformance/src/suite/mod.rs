@@ -6,6 +6,7 @@
 
 mod compare;
 pub(crate) mod execute;
+mod random;
 mod report;
 mod rows;
 
@@ -22,6 +23,7 @@ use crate::{Error, Result};
 
 pub use compare::Reference;
 use execute::{Outcome, compile, context, execute};
+pub use random::check_random_graphs;
 pub use report::{Exclusion, Failure, Report};
 pub use rows::check_row_independence;
 

@@ -92,10 +92,43 @@ impl Case for Attention {
             }
         }
         dims(samples)?;
+        batches(samples)?;
         hidden(samples)?;
         wrong(samples)?;
         views(samples)
     }
+}
+
+/// From one sequence to many, from one token to more than any tile holds, and the head dims that models have over such
+/// batches.
+fn batches(samples: &mut Samples) -> Result<()> {
+    let lengths: Vec<Vec<usize>> = [1, 31, 64, 65, 129, 257, 513]
+        .into_iter()
+        .map(|tokens| vec![tokens])
+        .chain([2, 7, 32, 33].into_iter().map(|count| (0..count).map(|i| (i * 13 + 3) % 37).collect()))
+        .collect();
+    for dtype in [DType::F32, DType::F16] {
+        let one = |dim| Shape { heads: 1, kv_heads: 1, dim, v_dim: dim, ..Shape::plain(dtype) };
+        let mut add = |dim: usize, lengths: &[usize], mask: &str| -> Result<()> {
+            let mut starts = vec![0];
+            lengths.iter().for_each(|l| starts.push(starts[starts.len() - 1] + *l as i64));
+            let tokens = lengths.iter().sum::<usize>();
+            let sizes = [("N", tokens), ("R", lengths.len())];
+            let longest = lengths.iter().max().copied().unwrap_or(0);
+            let label = format!("{mask} head_dim {dim}, {} sequences to {longest}", lengths.len());
+            let body = one(dim).body(&format!("mask = {mask}, scale = 0.18"));
+            samples.add(dtype, label, ("N <= 640, R <= 40", &sizes), &body)?.ints("s", &starts)?;
+            Ok(())
+        };
+        for (i, lengths) in lengths.iter().enumerate() {
+            add(32, lengths, if i % 2 == 0 { "none" } else { "causal" })?;
+        }
+        for dim in [32, 64, 128, 256] {
+            add(dim, &[33, 0, 37], "none")?;
+            add(dim, &[33, 0, 37], "causal")?;
+        }
+    }
+    Ok(())
 }
 
 /// Head dims and groups.
