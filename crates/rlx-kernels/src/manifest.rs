@@ -5,6 +5,7 @@
 
 mod rows;
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use rlx_ir::DType;
@@ -91,7 +92,9 @@ pub fn kernels() -> &'static [Kernel] {
 /// # Errors
 /// `Bug` where there is none: names are made by launchers, never by users.
 pub fn find(name: &str) -> Result<&'static Kernel> {
-    match kernels().iter().find(|k| k.name == name) {
+    static BY_NAME: LazyLock<HashMap<&'static str, &'static Kernel>> =
+        LazyLock::new(|| kernels().iter().map(|k| (k.name.as_str(), k)).collect());
+    match BY_NAME.get(name) {
         Some(kernel) => Ok(kernel),
         None => rlx_ir::bail!(Bug, "no kernel is named {name}"),
     }
