@@ -153,3 +153,30 @@ fn encoders_give_the_hidden_states_of_the_cpu() {
         assert!(half >= 0.999, "{architecture} in f16: {half}");
     }
 }
+
+#[derive(serde::Deserialize)]
+struct Row {
+    text: String,
+    embedding: Vec<f32>,
+}
+
+/// The original weights in f32 against the vectors of their makers' library.
+#[test]
+#[ignore = "needs RLX_TEST_MODELS"]
+fn original_weights_give_the_reference() {
+    let Some(backend) = simulated(Mode::Fast) else { return };
+    let rows: Vec<Row> = serde_json::from_slice(
+        &std::fs::read(at("../rlx-cli/tests/fixtures/minilm_embeddings.json")).unwrap(),
+    )
+    .unwrap();
+    let folder = std::env::var_os("RLX_TEST_MODELS").expect("RLX_TEST_MODELS is set");
+    for (compute, least) in [(Compute::F32, 0.99999), (Compute::F16, 0.999)] {
+        let path = Path::new(&folder).join("minilm");
+        let model = EmbeddingModel::load_with(&runtime(backend.clone()), path, &options(compute)).unwrap();
+        for row in &rows {
+            let vector = model.embed([&row.text]).unwrap().iter().next().unwrap().to_vec();
+            let cosine = cosine(&vector, &row.embedding);
+            assert!(cosine >= least, "{compute:?}, {:?}: {cosine}", row.text);
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use rlx_compile::plan::{Action, Operand, Step};
+use rlx_compile::plan::{Action, Operand, Step, Unit};
 use rlx_compile::{Plan, plan::Sizes};
 use rlx_ir::{Bindings, Op, OpRef};
 use rlx_kernels::layout::Layout;
@@ -102,16 +102,12 @@ fn layout(operand: &Operand, sizes: &Sizes) -> Layout {
 /// The launches of a plan in order: of claimed regions as wholes, of all other steps one by one.
 fn thunks(plan: &Plan) -> Result<Vec<Thunk>> {
     let mut thunks = Vec::with_capacity(plan.steps.len());
-    let mut at = 0;
-    while let Some(step) = plan.steps.get(at) {
-        match plan.regions.iter().find(|r| r.is_claimed() && r.steps.start == at) {
-            Some(region) => {
-                thunks.extend(regions::thunks(region, &plan.steps)?);
-                at = region.steps.end;
-            }
-            None => {
+    for unit in plan.units() {
+        match unit {
+            Unit::Region(region) => thunks.extend(regions::thunks(region, &plan.steps)?),
+            Unit::Step(at) => {
+                let step = &plan.steps[at];
                 thunks.push(Thunk::of_step(at, step, step.scope.clone())?);
-                at += 1;
             }
         }
     }
