@@ -20,6 +20,7 @@ mod sizes;
 use rlx_ir::op::Cost;
 use rlx_ir::{Bindings, Dim, OpRef, Symbols, Type};
 use smallvec::SmallVec;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -78,6 +79,24 @@ impl Plan {
                 rlx_ir::bail!(
                     InvalidArgument,
                     "{low} is {needed}, but must not exceed {high}, which is {there}"
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// Checks that `bindings` leaves states the sizes that they were made with.
+    ///
+    /// # Errors
+    /// `InvalidArgument` naming the symbol.
+    pub fn check_states(&self, made_with: &Bindings, bindings: &Bindings) -> Result<()> {
+        for name in self.states.iter().flat_map(|p| p.ty.shape.dims()).flat_map(Dim::symbols) {
+            if bindings.get(&name) != made_with.get(&name) {
+                rlx_ir::bail!(
+                    InvalidArgument,
+                    "symbol {name} sizes a state: it cannot change after the context was made"
                 );
             }
         }
@@ -154,6 +173,32 @@ pub struct Operand {
     pub dense: bool,
     /// Where its values come from.
     pub role: Role,
+}
+
+impl Operand {
+    /// The bytes from the first element to the last one, gaps between them among them, counted from the buffer's start.
+    pub fn span(&self, sizes: &Sizes) -> Range<usize> {
+        let elems = match self.dense {
+            true => self.shape.iter().map(|&s| sizes.get(s)).product(),
+            false => self.extent(sizes),
+        };
+        let bytes = elems / self.ty.dtype.block_elems() * self.ty.dtype.block_bytes();
+        // A view without elements may begin anywhere.
+        let first = if bytes == 0 { 0 } else { sizes.get(self.offset) * self.ty.dtype.block_bytes() };
+        first..first.saturating_add(bytes)
+    }
+
+    /// Elements from the first to the last one of a view with gaps.
+    fn extent(&self, sizes: &Sizes) -> usize {
+        let mut last = 0;
+        for (&size, &stride) in self.shape.iter().zip(&self.strides) {
+            match sizes.get(size) {
+                0 => return 0,
+                n => last += (n - 1) * sizes.get(stride),
+            }
+        }
+        last + 1
+    }
 }
 
 /// What a step does.

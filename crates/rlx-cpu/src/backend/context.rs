@@ -117,15 +117,7 @@ impl Context for CpuContext {
     fn bind(&mut self, bindings: &Bindings) -> rlx_runtime::Result<()> {
         let plan = &self.shared.plan;
         plan.check(bindings)?;
-        for name in plan.states.iter().flat_map(|p| p.ty.shape.dims()).flat_map(rlx_ir::Dim::symbols) {
-            if bindings.get(&name) != self.state_sizes.get(&name) {
-                return Err(Error::new(
-                    rlx_ir::ErrorKind::InvalidArgument,
-                    format!("symbol {name} sizes a state: it cannot change after the context was made"),
-                )
-                .into());
-            }
-        }
+        plan.check_states(&self.state_sizes, bindings)?;
         // A failed evaluation leaves half of the sizes: nothing runs with them.
         self.bound = false;
         plan.sizes.bind_into(bindings, &mut self.sizes)?;

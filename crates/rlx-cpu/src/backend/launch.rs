@@ -166,32 +166,12 @@ impl Memory {
             Home::State(i) => ((2, i), 0, self.states.get(i as usize).map_or(0, Region::len)),
             Home::Weight(_) => bail!(Bug, "a weight has no place in a context"),
         };
-        let elem = operand.ty.dtype.block_bytes();
-        let len = if operand.dense {
-            let elems: usize = operand.shape.iter().map(|&s| sizes.get(s)).product();
-            elems / operand.ty.dtype.block_elems() * elem
-        } else {
-            extent(operand, sizes) * elem
-        };
-        // A view without elements may begin anywhere.
-        let first = if len == 0 { 0 } else { sizes.get(operand.offset) * elem };
-        if first.checked_add(len).is_none_or(|end| end > reserved) {
-            bail!(Bug, "{} of {len} bytes at {first} exceeds its buffer of {reserved}", operand.ty);
+        let span = operand.span(sizes);
+        if span.end > reserved {
+            bail!(Bug, "bytes {span:?} of {} exceed its buffer of {reserved}", operand.ty);
         }
-        Ok(Span { region, range: start + first..start + first + len })
+        Ok(Span { region, range: start + span.start..start + span.end })
     }
-}
-
-/// Elements from the first to the last one of a strided view.
-fn extent(operand: &Operand, sizes: &Sizes) -> usize {
-    let mut last = 0;
-    for (&size, &stride) in operand.shape.iter().zip(&operand.strides) {
-        match sizes.get(size) {
-            0 => return 0,
-            n => last += (n - 1) * sizes.get(stride),
-        }
-    }
-    last + 1
 }
 
 fn inside(len: usize, range: &Range<usize>) -> Result<()> {

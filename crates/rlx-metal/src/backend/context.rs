@@ -101,14 +101,7 @@ impl<D: Driver> MetalContext<D> {
         }
         let plan = &self.shared.plan;
         plan.check(bindings)?;
-        for name in plan.states.iter().flat_map(|p| p.ty.shape.dims()).flat_map(rlx_ir::Dim::symbols) {
-            if bindings.get(&name) != self.state_sizes.get(&name) {
-                bail!(
-                    InvalidArgument,
-                    "symbol {name} sizes a state: it cannot change after the context was made"
-                );
-            }
-        }
+        plan.check_states(&self.state_sizes, bindings)?;
         // What fails from here on leaves half of the sizes: nothing runs with them.
         self.bindings = None;
         plan.sizes.bind_into(bindings, &mut self.sizes)?;

@@ -34,32 +34,14 @@ pub(super) fn range<D: Driver>(
             None => bail!(Bug, "weight {i} was not prepared"),
         },
     };
-    let elem = operand.ty.dtype.block_bytes();
-    let bytes = extent(operand, sizes) / operand.ty.dtype.block_elems() * elem;
-    // A view without elements may begin anywhere.
-    let first = if bytes == 0 { 0 } else { sizes.get(operand.offset) * elem };
+    let span = operand.span(sizes);
     let (Some(start), Some(reserved)) = (start, reserved) else {
         bail!(Device, "the arena is larger than this machine addresses")
     };
-    if first.checked_add(bytes).is_none_or(|end| end > reserved) {
-        bail!(Bug, "{} of {bytes} bytes at {first} exceeds its buffer of {reserved}", operand.ty);
+    if span.end > reserved {
+        bail!(Bug, "bytes {span:?} of {} exceed its buffer of {reserved}", operand.ty);
     }
-    Ok(Range { buffer: whole.buffer.clone(), offset: whole.offset + start + first, bytes })
-}
-
-/// Elements from the first to the last one of a strided view.
-fn extent(operand: &Operand, sizes: &Sizes) -> usize {
-    if operand.dense {
-        return operand.shape.iter().map(|&s| sizes.get(s)).product();
-    }
-    let mut last = 0;
-    for (&size, &stride) in operand.shape.iter().zip(&operand.strides) {
-        match sizes.get(size) {
-            0 => return 0,
-            n => last += (n - 1) * sizes.get(stride),
-        }
-    }
-    last + 1
+    Ok(Range { buffer: whole.buffer.clone(), offset: whole.offset + start + span.start, bytes: span.len() })
 }
 
 /// The commands of all thunks, or of one.
