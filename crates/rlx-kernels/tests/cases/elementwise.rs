@@ -23,7 +23,8 @@ cases! {
     what_no_kernel_takes_is_refused,
 }
 
-const TYPES: [DType; 9] = [
+/// What `cast` goes between.
+pub const TYPES: [DType; 9] = [
     DType::F32,
     DType::F16,
     DType::I8,

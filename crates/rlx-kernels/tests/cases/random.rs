@@ -30,7 +30,7 @@ use rlx_kernels::call::copy;
 use rlx_kernels::layout::Layout;
 
 use super::attention::mask_operand;
-use super::elementwise::{check_regions, fused};
+use super::elementwise::{TYPES, check_regions, fused};
 use super::embedding::{SUMS, TABLES, block, check_block};
 use super::paged_attention::Shape as PagedShape;
 use crate::harness::{FLOATS, Placement, cases, check, check_call, random, reference};
@@ -132,18 +132,7 @@ fn norms(d: &mut Draw) {
 }
 
 fn cast(d: &mut Draw) {
-    let types = [
-        DType::F32,
-        DType::F16,
-        DType::I8,
-        DType::I16,
-        DType::I32,
-        DType::I64,
-        DType::U8,
-        DType::U32,
-        DType::Bool,
-    ];
-    let (from, to, shape) = (d.pick(&types), d.pick(&types), [d.size(5), d.size(700)]);
+    let (from, to, shape) = (d.pick(&TYPES), d.pick(&TYPES), [d.size(5), d.size(700)]);
     let x = random(&mut d.rng, from, &shape, (-300.0, 300.0));
     if from != to {
         d.placement = Placement::Dense;
