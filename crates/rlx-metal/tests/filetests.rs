@@ -1,4 +1,4 @@
-//! Plans of small graphs as this backend gets them.
+//! Plans of small graphs as this backend gets them, and what they give.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;

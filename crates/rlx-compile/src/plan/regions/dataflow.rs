@@ -135,6 +135,13 @@ impl<'a> Dataflow<'a> {
         self.writer(a) == self.writer(b) && x == y
     }
 
+    /// Whether an operand reads all of a result as it was written: no part of it, in no other order or shape.
+    pub(super) fn is_whole(&self, at: At) -> bool {
+        let (Some(operand), Some(writer)) = (self.operand(at), self.writer(at)) else { return false };
+        let result = &self.steps[writer.step].results[writer.index];
+        (&operand.shape, &operand.strides, operand.offset) == (&result.shape, &result.strides, result.offset)
+    }
+
     /// The step that reads `result`, where it is the only one, and the result is not used outside.
     pub(super) fn only_reader(&self, result: ResultRef) -> Option<usize> {
         let readers = self.readers(result);

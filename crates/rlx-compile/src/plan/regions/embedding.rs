@@ -32,9 +32,17 @@ pub(super) fn find(flow: &Dataflow<'_>, step: usize) -> Option<Found> {
     let index = normed(flow, step)?.index;
     let mut block = EmbeddingBlock { norm: step, ..EmbeddingBlock::default() };
     let mut open: Vec<At> = (0..=index).map(|operand| At::new(step, operand)).collect();
-    let (mut terms, mut stranger) = (open.len(), None);
+    let (mut terms, mut stranger, mut partial) = (open.len(), None, None);
+    let rows = &flow.operand(At::new(step, 0))?.shape;
     while let Some(at) = open.pop() {
-        match flow.writer(at) {
+        let writer = flow.writer(at);
+        // One kernel makes a row of the result of a row of each term.
+        if let (Some(w), Some(operand)) = (writer, flow.operand(at))
+            && !(flow.is_whole(at) && operand.shape == *rows)
+        {
+            partial = Some(w.step);
+        }
+        match writer {
             Some(w) if flow.is::<Embedding>(w.step) => block.gathers.push(w.step),
             Some(w) if is_add(flow, w.step) => {
                 block.adds.push(w.step);
@@ -62,6 +70,12 @@ pub(super) fn find(flow: &Dataflow<'_>, step: usize) -> Option<Found> {
     if let Some(stranger) = stranger {
         return Some(Err(miss(format!("{} stands between the gathers and the norm", flow.name(stranger)))));
     }
+    if let Some(partial) = partial {
+        return Some(Err(miss(format!(
+            "not each row of step {partial}, {}, is one of the norm's",
+            flow.name(partial)
+        ))));
+    }
     for list in [&mut block.gathers, &mut block.adds] {
         list.sort_unstable();
         list.dedup();
@@ -84,7 +98,7 @@ pub(super) fn with_cast(
 ) -> Option<(RegionKind, Range<usize>)> {
     let RegionKind::EmbeddingBlock(block) = kind else { return None };
     let cast = flow.only_reader(normed(flow, block.norm)?)?;
-    if !flow.is::<Cast>(cast) || cast != range.end {
+    if !flow.is::<Cast>(cast) || cast != range.end || !flow.is_whole(At::new(cast, 0)) {
         return None;
     }
     let block = EmbeddingBlock { cast: Some(cast), ..block.clone() };

@@ -25,6 +25,9 @@ pub(super) fn find(flow: &Dataflow<'_>, step: usize) -> Option<Found> {
     if let Some(&between) = between.first() {
         return Some(Err(miss(format!("{} stands between pooling and normalisation", flow.name(between)))));
     }
+    if !flow.is_whole(reader) {
+        return Some(Err(miss("the vectors are normalised in part, or in another shape".to_owned())));
+    }
     if normalize != step + 1 {
         let between = flow.name(step + 1);
         return Some(Err(miss(format!("step {}, {between}, stands between its steps", step + 1))));
@@ -40,8 +43,9 @@ pub(super) fn with_cast(
     range: &Range<usize>,
 ) -> Option<(RegionKind, Range<usize>)> {
     let RegionKind::PoolingHead(head) = kind else { return None };
-    let cast = flow.writer(At::new(head.pool, 0))?;
-    let alone = flow.is::<Cast>(cast.step) && flow.only_reader(cast) == Some(head.pool);
+    let x = At::new(head.pool, 0);
+    let cast = flow.writer(x)?;
+    let alone = flow.is::<Cast>(cast.step) && flow.only_reader(cast) == Some(head.pool) && flow.is_whole(x);
     if !alone || cast.step + 1 != range.start {
         return None;
     }

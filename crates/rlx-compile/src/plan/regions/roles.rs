@@ -100,6 +100,9 @@ pub struct NomicLayer {
 }
 
 /// Rows of tables, added up, and their `layer_norm`.
+///
+/// Gathers and sums have the shape of the norm's result, and each is read as it was written; other terms are weights that
+/// broadcast to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EmbeddingBlock {
     /// The `embedding` steps.
@@ -112,7 +115,7 @@ pub struct EmbeddingBlock {
     pub cast: Option<usize>,
 }
 
-/// One vector for each sequence, made to length 1.
+/// One vector for each sequence, made to length 1. Each step reads all of the result before it, as it was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolingHead {
     /// The cast of the tokens' vectors, where nothing else reads that. The head without it is a region within this one.
