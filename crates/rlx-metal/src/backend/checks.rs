@@ -13,9 +13,8 @@ use crate::error::{Error, Result};
 /// A condition on the values of inputs.
 #[derive(Clone, Debug)]
 pub(super) struct Check {
-    /// The inputs, in the order in which [`run`](Self::run) wants their bytes.
-    pub(super) inputs: Vec<usize>,
-    dtypes: Vec<DType>,
+    /// Parts of inputs without gaps, in the order in which [`run`](Self::run) wants their bytes.
+    pub(super) operands: Vec<Operand>,
     kind: Kind,
     /// The step that needs it.
     step: usize,
@@ -59,25 +58,22 @@ fn of_step(plan: &Plan, index: usize, step: &Step) -> Option<Check> {
     };
     let operands: Vec<&Operand> =
         operands.into_iter().map(|at| step.operands.get(at)).collect::<Option<_>>()?;
-    let inputs = operands.iter().map(|operand| match plan.buffer(operand.buffer).home {
-        // A part of an input is left to the kernel, which stays inside of its operands whatever comes.
-        Home::Input(input) if operand.dense && plan.sizes.dim(operand.offset).as_const() == Some(0) => {
-            Some(input as usize)
-        }
-        _ => None,
-    });
-    let inputs = inputs.collect::<Option<Vec<_>>>()?;
-    let dtypes = operands.iter().map(|o| o.ty.dtype).collect();
-    Some(Check { inputs, dtypes, kind, step: index, op: op.name().to_owned() })
+    // What lies with gaps is left to the kernel, which stays inside of its operands whatever comes.
+    let seen = |o: &&Operand| o.dense && matches!(plan.buffer(o.buffer).home, Home::Input(_));
+    if !operands.iter().all(seen) {
+        return None;
+    }
+    let operands = operands.into_iter().cloned().collect();
+    Some(Check { operands, kind, step: index, op: op.name().to_owned() })
 }
 
 impl Check {
-    /// Looks at the inputs' bytes.
+    /// Looks at the operands' bytes.
     ///
     /// # Errors
     /// `InvalidArgument` naming the step, the place and the value.
     pub(super) fn run(&self, bytes: &[&[u8]], sizes: &Sizes) -> Result<()> {
-        let values = |at: usize| values(self.dtypes[at], bytes[at]);
+        let values = |at: usize| values(self.operands[at].ty.dtype, bytes[at]);
         let size = |id: SizeId| sizes.get(id);
         let found = match self.kind {
             Kind::Ids(rows) => ids(values(0), size(rows)),

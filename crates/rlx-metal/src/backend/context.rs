@@ -124,9 +124,10 @@ impl<D: Driver> MetalContext<D> {
 
     fn check_inputs(&self) -> Result<()> {
         for check in &self.shared.checks {
-            let ranges = check.inputs.iter().map(|&i| self.input_range(i)).collect::<Result<Vec<_>>>()?;
-            let inputs = ranges.iter().map(bytes).collect::<Result<Vec<_>>>()?;
-            check.run(&inputs, &self.sizes)?;
+            let part = |operand| range(&self.shared, &self.memory, operand, &self.sizes);
+            let ranges = check.operands.iter().map(part).collect::<Result<Vec<_>>>()?;
+            let values = ranges.iter().map(bytes).collect::<Result<Vec<_>>>()?;
+            check.run(&values, &self.sizes)?;
         }
         Ok(())
     }
