@@ -115,6 +115,26 @@ fn steps_can_be_timed_one_by_one() {
 }
 
 #[test]
+fn a_context_goes_on_after_a_run_that_failed() {
+    let Some(backend) = common::backend(Mode::Fast) else { return };
+    let session = compiled(&backend, DIAMOND);
+    let want = outputs(&session, 6).unwrap();
+    let mut context = session.context(&[]).unwrap();
+    context.bind(&[("N", 6)]).unwrap();
+    context.input::<f32>("x").unwrap().copy_from_slice(&inputs(6));
+    for (timing, good) in [(Timing::Off, 0), (Timing::PerStep, 0), (Timing::PerStep, 1)] {
+        context.set_timing(timing);
+        backend.driver().fail_after(good);
+        let e = context.run().unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::Device);
+        assert!(e.message().contains("reset"), "{e}");
+        context.set_timing(Timing::Off);
+        context.run().unwrap();
+        assert_eq!(context.output::<f32>(1).unwrap(), want[1]);
+    }
+}
+
+#[test]
 fn contexts_run_beside_each_other() {
     let Some(backend) = common::backend(Mode::Hooked) else { return };
     let session = compiled(&backend, DIAMOND);

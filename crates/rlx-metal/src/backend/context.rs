@@ -148,6 +148,15 @@ impl<D: Driver> MetalContext<D> {
 
     /// One command buffer for each launch, so that each is timed by itself.
     fn run_step_by_step(&mut self) -> Result<()> {
+        let done = self.run_each_step();
+        // Arguments were overwritten, also where a step failed.
+        let mut list = commands(&self.shared, &mut self.memory, &self.shared.thunks, &self.sizes)?;
+        list.host_writes = self.memory.host_writes();
+        self.list = Arc::new(list);
+        done
+    }
+
+    fn run_each_step(&mut self) -> Result<()> {
         let shared = self.shared.clone();
         for thunk in &shared.thunks {
             let thunks = std::slice::from_ref(thunk);
@@ -159,10 +168,6 @@ impl<D: Driver> MetalContext<D> {
             self.timings.push(submitted.wait(&shared.machine.driver)?);
             self.timings.extend(std::iter::repeat_n(0, thunk.steps.len() - 1));
         }
-        // Arguments were overwritten.
-        let mut list = commands(&shared, &mut self.memory, &shared.thunks, &self.sizes)?;
-        list.host_writes = self.memory.host_writes();
-        self.list = Arc::new(list);
         Ok(())
     }
 

@@ -27,6 +27,8 @@ pub struct SimulatorDriver {
     /// The order of threads in the next dispatch.
     seed: Mutex<u64>,
     deaf: AtomicBool,
+    /// How many command buffers are carried out before one fails.
+    good: Mutex<Option<usize>>,
 }
 
 /// What a driver was asked for.
@@ -108,7 +110,8 @@ impl SimulatorDriver {
             features: vec![if mode == Mode::Hooked { "checked" } else { "fast" }.to_owned()],
         };
         let (recording, seed, deaf) = (Mutex::default(), Mutex::new(0), AtomicBool::new(false));
-        Ok(Self { gpu: Arc::default(), compiler, mode, facts, recording, seed, deaf })
+        let good = Mutex::default();
+        Ok(Self { gpu: Arc::default(), compiler, mode, facts, recording, seed, deaf, good })
     }
 
     /// What was asked for since the last call.
@@ -125,6 +128,19 @@ impl SimulatorDriver {
     /// Leaves barriers out from now on, or no longer: what then goes wrong must be found.
     pub fn ignore_barriers(&self, ignore: bool) {
         self.deaf.store(ignore, Ordering::Relaxed);
+    }
+
+    /// After `count` more command buffers one fails and does nothing, as on a device that is reset.
+    pub fn fail_after(&self, count: usize) {
+        *lock(&self.good) = Some(count);
+    }
+
+    /// Whether the next command buffer is the one that fails.
+    fn fails(&self) -> bool {
+        let mut good = lock(&self.good);
+        let fails = *good == Some(0);
+        *good = good.and_then(|count| count.checked_sub(1));
+        fails
     }
 
     fn next_seed(&self) -> u64 {
@@ -225,14 +241,14 @@ impl Driver for SimulatorDriver {
         let tick = Tick::now();
         let mut gpu = lock(&self.gpu);
         let mut done = Vec::new();
-        let mut failure = None;
+        let mut failure = self.fails().then(|| "the device was reset".to_owned());
         // Command buffers of one queue run one after the other.
         gpu.barrier();
         for range in &list.host_writes {
             gpu.host_wrote(range.slice()).map_err(device)?;
         }
         let mut groups: Vec<Arc<str>> = Vec::new();
-        for command in &list.commands {
+        for command in list.commands.iter().filter(|_| failure.is_none()) {
             match command {
                 Command::PushGroup(label) => groups.push(label.clone()),
                 Command::PopGroup => {
