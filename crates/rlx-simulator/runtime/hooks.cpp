@@ -220,6 +220,12 @@ HOOKS(4)
 HOOKS(8)
 HOOKS(16)
 #undef HOOKS
+// An index beyond an array whose size the compiler knows.
+[[noreturn]] void __ubsan_handle_out_of_bounds_abort(void*, uint64_t index) {
+  fail(OUT_OF_RANGE, "threadgroup %u, thread %u: an array has no element %lu", running.group, running.thread, index);
+  sim_leave();
+  __builtin_unreachable();
+}
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}

@@ -5,7 +5,7 @@ use std::fmt;
 /// The kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FaultKind {
-    /// Bytes outside of the range that is bound.
+    /// Bytes outside of the range that is bound, or an index beyond an array of known size.
     OutOfRange,
     /// A write to a buffer that is bound for reading.
     WriteToReadOnly,

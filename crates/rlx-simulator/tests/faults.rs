@@ -49,6 +49,18 @@ cases! {
     one_element_too_far_is_read: "out[index] = x[index + 1];" => Some(FaultKind::OutOfRange);
     one_element_too_far_is_written: "out[index + 1] = 0.0f;" => Some(FaultKind::OutOfRange);
     one_element_too_early: "out[index] = index == 0 ? x[-1] : 0.0f;" => Some(FaultKind::OutOfRange);
+    an_array_of_a_thread_ends: "
+        float own[4];
+        for (uint i = 0; i < 4; i++) own[i] = x[index];
+        out[index] = own[ids.lane % 4 + 1];" => Some(FaultKind::OutOfRange);
+    an_array_of_a_thread_is_used_to_its_end: "
+        float own[4];
+        for (uint i = 0; i < 4; i++) own[i] = x[index];
+        out[index] = own[ids.lane % 4];" => None;
+    an_array_within_a_struct_ends: "
+        struct Pair { float of[2]; float beside; };
+        device const Pair* pair = (device const Pair*)x;
+        out[index] = pair->of[ids.lane % 2 + 1];" => Some(FaultKind::OutOfRange);
     far_outside_of_everything: "out[index] = *(device const float*)(0x10000ul);" => Some(FaultKind::ForeignMemory);
     an_operand_is_written: "*(device float*)&x[index] = 1.0f; out[index] = 0.0f;" => Some(FaultKind::WriteToReadOnly);
     an_address_is_odd:
