@@ -186,6 +186,22 @@ fn what_the_device_cannot_do_is_refused_with_a_reason() {
 }
 
 #[test]
+fn kernels_may_take_fewer_threads_than_the_device() {
+    let Some(backend) = common::backend(Mode::Hooked) else { return };
+    let want = outputs(&compiled(&backend, DIAMOND), 7).unwrap();
+    let Some(small) = common::backend(Mode::Hooked) else { return };
+    small.driver().limit_threads(33);
+    assert_eq!(outputs(&compiled(&small, DIAMOND), 7).unwrap(), want);
+    assert!(small.driver().take_recording().dispatches().all(|d| d.geometry.threads == 32));
+    // A tile of a product takes four simdgroups.
+    let product =
+        "graph @g(N <= 64) {\n%x = input \"x\" : f32[N, 33]\n%y = matmul %x, %x {transpose_b}\nreturn %y\n}";
+    let e = session(&small, product, &SessionOptions::default()).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::UnsupportedOnDevice);
+    assert!(e.message().contains("at most 32 fit"), "{e}");
+}
+
+#[test]
 fn nothing_runs_before_sizes_are_bound() {
     let Some(backend) = common::backend(Mode::Fast) else { return };
     let session = compiled(&backend, DIAMOND);

@@ -14,8 +14,8 @@ use super::context::MetalContext;
 use super::recipe::{Prepared, Recipe};
 use super::weights::{self, Weight};
 use super::{Machine, regions, support};
-use crate::driver::{Driver, KernelRef};
-use crate::error::Result;
+use crate::driver::{Driver, KernelRef, Pipeline as _};
+use crate::error::{Error, Result};
 
 /// A plan with a thunk for each step.
 pub(super) struct MetalExecutable<D: Driver> {
@@ -126,8 +126,12 @@ impl<D: Driver> MetalExecutable<D> {
         for bindings in support::representatives(&plan.symbols) {
             let Ok(sizes) = plan.sizes.bind(&bindings) else { continue };
             for thunk in &thunks {
-                let kernel = thunk.prepare(&sizes)?.kernel;
+                let Prepared { kernel, work, .. } = thunk.prepare(&sizes)?;
                 let pipeline = machine.pipelines.get(&machine.driver, &kernel)?;
+                // Only the compiled kernel says how many threads it takes.
+                work.geometry(machine.driver.facts().limits, pipeline.max_threads()).map_err(|e| {
+                    Error::from(e).context(format!("step {}, {}", thunk.steps.start, kernel.name))
+                })?;
                 if matches!(kernel, KernelRef::Own(_)) {
                     own.push(pipeline);
                 }

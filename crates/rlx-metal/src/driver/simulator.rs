@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,8 @@ pub struct SimulatorDriver {
     deaf: AtomicBool,
     /// How many command buffers are carried out before one fails.
     good: Mutex<Option<usize>>,
+    /// The most threads of a threadgroup, of kernels that are made ready from now on.
+    threads: AtomicU32,
 }
 
 /// What a driver was asked for.
@@ -110,8 +112,8 @@ impl SimulatorDriver {
             features: vec![if mode == Mode::Hooked { "checked" } else { "fast" }.to_owned()],
         };
         let (recording, seed, deaf) = (Mutex::default(), Mutex::new(0), AtomicBool::new(false));
-        let good = Mutex::default();
-        Ok(Self { gpu: Arc::default(), compiler, mode, facts, recording, seed, deaf, good })
+        let (good, threads) = (Mutex::default(), AtomicU32::new(DeviceLimits::APPLE.threads));
+        Ok(Self { gpu: Arc::default(), compiler, mode, facts, recording, seed, deaf, good, threads })
     }
 
     /// What was asked for since the last call.
@@ -133,6 +135,11 @@ impl SimulatorDriver {
     /// After `count` more command buffers one fails and does nothing, as on a device that is reset.
     pub fn fail_after(&self, count: usize) {
         *lock(&self.good) = Some(count);
+    }
+
+    /// Kernels that are made ready from now on take at most this many threads, as those do that need many registers.
+    pub fn limit_threads(&self, threads: u32) {
+        self.threads.store(threads, Ordering::Relaxed);
     }
 
     /// Whether the next command buffer is the one that fails.
@@ -230,7 +237,7 @@ impl Driver for SimulatorDriver {
 
     fn pipeline(&self, library: &Arc<Library>, kernel: &Kernel) -> Result<SimulatorPipeline> {
         lock(&self.recording).pipelines.push(kernel.name.clone());
-        Ok(SimulatorPipeline { library: library.clone() })
+        Ok(SimulatorPipeline { library: library.clone(), threads: self.threads.load(Ordering::Relaxed) })
     }
 
     fn event(&self) -> Result<SimulatorEvent> {
@@ -319,11 +326,12 @@ impl Drop for SimulatorBuffer {
 #[derive(Debug)]
 pub struct SimulatorPipeline {
     library: Arc<Library>,
+    threads: u32,
 }
 
 impl Pipeline for SimulatorPipeline {
     fn max_threads(&self) -> u32 {
-        DeviceLimits::APPLE.threads
+        self.threads
     }
 }
 
