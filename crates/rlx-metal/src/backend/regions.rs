@@ -15,7 +15,7 @@ use rlx_kernels::call::{EmbeddingLayerNorm, EmbeddingPart};
 
 use super::executable::Thunk;
 use super::recipe::Recipe;
-use super::support::representatives;
+use super::support::where_sizes_fit;
 use crate::error::{Error, Result};
 
 /// Whether the region is run as a whole.
@@ -27,12 +27,12 @@ pub(super) fn claims(facts: &RegionFacts<'_>) -> Support {
 }
 
 fn attempt(facts: &RegionFacts<'_>) -> Result<()> {
-    for thunk in thunks(facts.region, facts.steps)? {
-        for bindings in representatives(facts.symbols) {
-            thunk.prepare(&facts.sizes.bind(&bindings)?)?;
-        }
-    }
-    Ok(())
+    let thunks = thunks(facts.region, facts.steps)?;
+    where_sizes_fit(
+        facts.symbols,
+        |bindings| Ok(facts.sizes.bind(bindings)?),
+        |sizes| thunks.iter().try_for_each(|thunk| thunk.prepare(&sizes).map(|_| ())),
+    )
 }
 
 /// The launches of a region.

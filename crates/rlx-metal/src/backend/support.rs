@@ -48,10 +48,36 @@ pub(super) fn supports(facts: &OpFacts<'_>) -> Support {
 fn attempt(facts: &OpFacts<'_>) -> Result<()> {
     let dtypes: Vec<_> = facts.operands.iter().map(|o| o.ty.dtype).collect();
     let recipe = Recipe::of(facts.op, &dtypes)?;
-    for sizes in representatives(facts.symbols) {
-        let operands = facts.operands.iter().map(|o| layout(o, &sizes)).collect::<Result<Vec<_>>>()?;
-        let results = facts.results.iter().map(|ty| dense(ty, &sizes)).collect::<Result<Vec<_>>>()?;
-        recipe.prepare(Some(facts.op), &operands, &results)?;
+    where_sizes_fit(
+        facts.symbols,
+        |sizes| {
+            let operands = facts.operands.iter().map(|o| layout(o, sizes)).collect::<Result<Vec<_>>>()?;
+            let results = facts.results.iter().map(|ty| dense(ty, sizes)).collect::<Result<Vec<_>>>()?;
+            Ok((operands, results))
+        },
+        |(operands, results)| recipe.prepare(Some(facts.op), &operands, &results).map(|_| ()),
+    )
+}
+
+/// Tries what `evaluate` makes of the sizes that stand for all. Some of them may be none of the graph's, as 3 is where `N - 5`
+/// is a size too: they are passed over, but not all of them.
+///
+/// # Errors
+/// Those of `try_one`; that of `evaluate`, where no sizes fit.
+pub(super) fn where_sizes_fit<T>(
+    symbols: &Symbols,
+    evaluate: impl Fn(&Bindings) -> Result<T>,
+    mut try_one: impl FnMut(T) -> Result<()>,
+) -> Result<()> {
+    let (mut misfit, mut fits) = (None, false);
+    for sizes in representatives(symbols) {
+        match evaluate(&sizes) {
+            Ok(evaluated) => {
+                fits = true;
+                try_one(evaluated)?;
+            }
+            Err(e) => misfit = Some(e),
+        }
     }
-    Ok(())
+    misfit.filter(|_| !fits).map_or(Ok(()), Err)
 }
