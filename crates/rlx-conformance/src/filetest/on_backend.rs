@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rlx_compile::CompileOptions;
 use rlx_ir::interp::RunData;
 use rlx_ir::{Bindings, DType, Graph, Tensor, TensorType};
-use rlx_runtime::Backend;
 use rlx_runtime::weights::{WeightBytes, WeightData, WeightSource};
+use rlx_runtime::{Backend, RunContext, Session};
 
 use crate::equivalence::{near, seeded_by_name};
 use crate::suite::execute::{Data, Outcome, compile_with, context, execute};
@@ -30,16 +30,35 @@ impl WeightSource for ByName {
     }
 }
 
-/// Compiles `graph` as users do, and runs it.
-pub(crate) fn run(backend: &Arc<dyn Backend>, graph: &Graph, data: &RunData<'_>) -> Result<Outcome> {
+/// Compiles `graph` as users do.
+pub(crate) fn compile(backend: &Arc<dyn Backend>, graph: &Graph) -> Result<Session> {
     let weights = graph.weights().map(|(v, name)| Ok((name.to_owned(), graph.ty(v).eval(&Bindings::new())?)));
     let weights = ByName(weights.collect::<Result<_>>()?);
-    let session = compile_with(backend, graph, &weights, CompileOptions::default())?;
-    let size = |name: &str| data.bindings.get(name).and_then(|s| usize::try_from(s).ok());
-    let sizes: Vec<(String, usize)> =
-        graph.symbols().names().iter().filter_map(|n| Some((n.to_string(), size(n)?))).collect();
+    compile_with(backend, graph, &weights, CompileOptions::default())
+}
+
+/// Compiles `graph` as users do, and runs it.
+pub(crate) fn run(backend: &Arc<dyn Backend>, graph: &Graph, data: &RunData<'_>) -> Result<Outcome> {
+    let session = compile(backend, graph)?;
+    let sizes = sizes(graph, data);
     let data = Data { sizes: &sizes, inputs: &data.inputs, states: &data.states };
     execute(&session, &mut context(&session, data)?, data)
+}
+
+/// Runs `graph` in a context of its session, whatever ran there before.
+pub(crate) fn run_in(
+    context: &mut RunContext,
+    session: &Session,
+    graph: &Graph,
+    data: &RunData<'_>,
+) -> Result<Outcome> {
+    let sizes = sizes(graph, data);
+    execute(session, context, Data { sizes: &sizes, inputs: &data.inputs, states: &data.states })
+}
+
+fn sizes(graph: &Graph, data: &RunData<'_>) -> Vec<(String, usize)> {
+    let size = |name: &str| data.bindings.get(name).and_then(|s| usize::try_from(s).ok());
+    graph.symbols().names().iter().filter_map(|n| Some((n.to_string(), size(n)?))).collect()
 }
 
 /// Compares what a backend made with what the interpreter did, which rounds at other places to `rounding`.

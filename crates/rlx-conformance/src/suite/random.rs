@@ -12,11 +12,14 @@ use crate::equivalence::{fill, interpret};
 use crate::filetest::on_backend;
 use crate::random_graph::random_graph;
 
-/// Compiles and runs a graph of about `nodes` nodes for each seed, and compares outputs and states with the interpreter's. Gives
-/// the seeds whose graph the backend refuses, with its reason.
+/// The sizes of `N`, one after the other in one context: what a larger run left must not show in a smaller one.
+const SIZES: [usize; 4] = [3, 8, 0, 1];
+
+/// Compiles a graph of about `nodes` nodes for each seed, runs it with several sizes, and compares outputs and states with the
+/// interpreter's. Gives the seeds whose graph the backend refuses, with its reason.
 ///
 /// # Errors
-/// What the backend fails with otherwise, and the first difference, with seed and graph.
+/// What the backend fails with otherwise, and the first difference, with seed, size and graph.
 pub fn check_random_graphs(
     backend: &Arc<dyn Backend>,
     seeds: Range<u64>,
@@ -25,18 +28,25 @@ pub fn check_random_graphs(
     let mut refused = Vec::new();
     for seed in seeds {
         let graph = random_graph(seed, nodes)?;
-        let mut data = RunData::default();
-        fill(&graph, &mut data)?;
         let place = |e: crate::Error| e.context(format!("the graph of seed {seed}\n{graph}"));
-        let ran = match on_backend::run(backend, &graph, &data) {
+        let session = match on_backend::compile(backend, &graph) {
             Err(e) if e.kind() == ErrorKind::UnsupportedOnDevice => {
                 refused.push((seed, e.message().to_owned()));
                 continue;
             }
-            ran => ran.map_err(place)?,
+            session => session.map_err(place)?,
         };
-        let outputs: Vec<Tensor> = interpret(&graph, &mut data)?.into_iter().map(|e| e.tensor).collect();
-        on_backend::check(&outputs, &data, &ran, DType::F32).map_err(place)?;
+        let mut context = session.context(&[])?;
+        for size in SIZES {
+            let place = |e: crate::Error| place(e.context(format!("{size} rows")));
+            let mut data = RunData::default();
+            data.bindings.bind("N", size)?;
+            fill(&graph, &mut data)?;
+            let ran = on_backend::run_in(&mut context, &session, &graph, &data).map_err(place)?;
+            let outputs = interpret(&graph, &mut data)?.into_iter().map(|e| e.tensor);
+            let outputs: Vec<Tensor> = outputs.collect();
+            on_backend::check(&outputs, &data, &ran, DType::F32).map_err(place)?;
+        }
     }
     Ok(refused)
 }
