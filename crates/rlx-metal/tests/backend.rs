@@ -7,11 +7,11 @@ mod common;
 use std::sync::Arc;
 
 use rlx_ir::env::Settings;
-use rlx_ir::{ErrorKind, OpSet, text};
+use rlx_ir::{Bindings, ErrorKind, OpSet, text};
 use rlx_metal::MetalBackend;
 use rlx_metal::driver::simulator::{Recorded, SimulatorDriver};
 use rlx_runtime::weights::NoWeights;
-use rlx_runtime::{Runtime, Session, SessionOptions, Strategy, Timing};
+use rlx_runtime::{Backend as _, Runtime, Session, SessionOptions, Strategy, Timing};
 use rlx_simulator::Mode;
 
 type Backend = Arc<MetalBackend<SimulatorDriver>>;
@@ -132,6 +132,29 @@ fn a_context_goes_on_after_a_run_that_failed() {
         context.run().unwrap();
         assert_eq!(context.output::<f32>(1).unwrap(), want[1]);
     }
+}
+
+#[test]
+fn a_run_that_nobody_waits_for_ends_before_its_memory_is_touched() {
+    let Some(backend) = common::backend(Mode::Fast) else { return };
+    let graph =
+        "graph @g(N <= 512) {\n%x = input \"x\" : f32[N, 64]\n%y = softmax %x {axis = -1}\nreturn %y\n}";
+    let graph = text::parse(graph, &OpSet::builtin()).unwrap();
+    let plan = Arc::new(rlx_compile::build_plan(&graph, &*backend).unwrap());
+    let executable = backend.build(plan, Vec::new(), Strategy::Thunks).unwrap();
+    let mut context = executable.context(&Bindings::new()).unwrap();
+    let mut sizes = Bindings::new();
+    sizes.bind("N", 512).unwrap();
+    context.bind(&sizes).unwrap();
+    for run in 1..=3 {
+        std::mem::forget(context.submit().unwrap());
+        let first = f32::from_le_bytes(context.output(0).unwrap()[..4].try_into().unwrap());
+        assert_eq!((first, backend.driver().take_recording().waits), (1.0 / 64.0, 1), "run {run}");
+    }
+    // What is leaked twice is waited for by the second.
+    std::mem::forget(context.submit().unwrap());
+    context.run().unwrap();
+    assert_eq!(backend.driver().take_recording().waits, 2);
 }
 
 #[test]

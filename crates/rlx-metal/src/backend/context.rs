@@ -1,6 +1,6 @@
 //! Contexts: the memory of one run at a time, and its command buffer.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rlx_compile::Plan;
 use rlx_compile::plan::{Home, Sizes};
@@ -10,6 +10,7 @@ use rlx_runtime::{Context, MemoryUse, Pending, Timing};
 use super::encode::{commands, range};
 use super::executable::Shared;
 use super::launch::{bytes, bytes_mut};
+use super::submit::Submitted;
 use crate::driver::{CommandList, Driver, Memory as _, Range};
 use crate::error::{Error, Result};
 
@@ -36,6 +37,8 @@ pub(super) struct MetalContext<D: Driver> {
     event: Arc<D::Event>,
     /// What the event reaches with the last run.
     runs: u64,
+    /// A run on its way, also where its `Pending` was leaked: nobody touches the memory before it has ended.
+    flight: Mutex<Option<Submitted<D>>>,
     state_sizes: Bindings,
     bindings: Option<Bindings>,
     sizes: Sizes,
@@ -79,6 +82,7 @@ impl<D: Driver> MetalContext<D> {
             memory,
             event,
             runs: 0,
+            flight: Mutex::default(),
             state_sizes: state_sizes.clone(),
             bindings: None,
             sizes: Sizes::default(),
@@ -86,6 +90,12 @@ impl<D: Driver> MetalContext<D> {
             timing: Timing::Off,
             timings: Vec::new(),
         })
+    }
+
+    /// Waits for the run that is on its way, if there is one.
+    fn land(&self) -> Result<()> {
+        let submitted = self.flight.lock().unwrap_or_else(PoisonError::into_inner).take();
+        submitted.map_or(Ok(()), |s| s.wait(&self.shared.machine.driver).map(|_| ()))
     }
 
     fn check_bound(&self) -> Result<()> {
@@ -141,9 +151,9 @@ impl<D: Driver> MetalContext<D> {
             return Ok(Pending::ready());
         }
         self.runs += 1;
-        let machine = &self.shared.machine;
-        let submitted = machine.submitter.submit(&self.list, &self.event, self.runs)?;
-        Ok(Pending::new(move || Ok(submitted.wait(&machine.driver).map(|_| ())?)))
+        let submitted = self.shared.machine.submitter.submit(&self.list, &self.event, self.runs)?;
+        *self.flight.get_mut().unwrap_or_else(PoisonError::into_inner) = Some(submitted);
+        Ok(Pending::new(|| Ok(self.land()?)))
     }
 
     /// One command buffer for each launch, so that each is timed by itself.
@@ -187,19 +197,23 @@ impl<D: Driver> Context for MetalContext<D> {
     }
 
     fn bind(&mut self, bindings: &Bindings) -> rlx_runtime::Result<()> {
+        self.land()?;
         Ok(self.bind_sizes(bindings)?)
     }
 
     fn input(&mut self, index: usize) -> rlx_runtime::Result<&mut [u8]> {
+        self.land()?;
         let bound = self.input_range(index)?.bytes;
         Ok(&mut bytes_mut(&mut self.memory.inputs[index])?[..bound])
     }
 
     fn submit(&mut self) -> rlx_runtime::Result<Pending<'_>> {
+        self.land()?;
         Ok(self.start()?)
     }
 
     fn output(&self, index: usize) -> rlx_runtime::Result<&[u8]> {
+        self.land()?;
         let plan = &self.shared.plan;
         let found = self.output_range(index)?;
         // The range that outlives this call is that of the memory it lies in.
@@ -214,6 +228,7 @@ impl<D: Driver> Context for MetalContext<D> {
     }
 
     fn state(&mut self, index: usize) -> rlx_runtime::Result<&mut [u8]> {
+        self.land()?;
         match self.memory.states.get_mut(index) {
             Some(range) => Ok(bytes_mut(range)?),
             None => Err(Error::new(rlx_ir::ErrorKind::InvalidArgument, format!("no state {index}")).into()),

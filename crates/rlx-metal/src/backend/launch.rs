@@ -17,8 +17,8 @@ fn inside<D: Driver>(range: &Range<D>) -> Result<*mut u8> {
 pub(super) fn bytes<D: Driver>(range: &Range<D>) -> Result<&[u8]> {
     let first = inside(range)?;
     // SAFETY: the buffer lives for as long as `range` does, its address is valid for its size, and the range lies inside.
-    // Callers hold their context borrowed, which every run of it borrows mutably until it has ended; weights are written
-    // before any run sees them.
+    // Callers hold their context borrowed, and it waits for its run before it hands out memory; weights are written before
+    // any run sees them.
     Ok(unsafe { std::slice::from_raw_parts(first, range.bytes) })
 }
 
