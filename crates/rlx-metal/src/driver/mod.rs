@@ -98,8 +98,6 @@ pub struct DeviceFacts {
     pub name: String,
     /// Memory that models may use, in bytes; 0 where it is not known.
     pub memory_bytes: u64,
-    /// Whether host and device share their memory.
-    pub unified: bool,
     /// What it can launch.
     pub limits: DeviceLimits,
     /// Families and other features.

@@ -107,7 +107,6 @@ impl SimulatorDriver {
         let facts = DeviceFacts {
             name: "simulated Apple GPU".to_owned(),
             memory_bytes: 0,
-            unified: true,
             limits: DeviceLimits::APPLE,
             features: vec![if mode == Mode::Hooked { "checked" } else { "fast" }.to_owned()],
         };

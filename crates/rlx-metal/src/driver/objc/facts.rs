@@ -21,7 +21,6 @@ pub(super) fn of(device: &ProtocolObject<dyn MTLDevice>) -> DeviceFacts {
     DeviceFacts {
         name: device.name().to_string(),
         memory_bytes: device.recommendedMaxWorkingSetSize(),
-        unified: device.hasUnifiedMemory(),
         limits: DeviceLimits {
             threads: most(device.maxThreadsPerThreadgroup().width),
             threadgroup_bytes: most(device.maxThreadgroupMemoryLength()),
