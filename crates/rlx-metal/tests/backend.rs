@@ -225,6 +225,28 @@ fn kernels_may_take_fewer_threads_than_the_device() {
 }
 
 #[test]
+fn values_that_lie_outside_are_refused_before_a_run() {
+    let Some(backend) = common::backend(Mode::Fast) else { return };
+    let run = |starts: &str, ids: i32| {
+        let graph = format!(
+            "graph @g(N <= 64) {{\n%ids = input \"ids\" : i32[N]\n%starts = const i32[3] = {starts}\n%t = weight \"t\" : \
+             f32[10, 33] = seed 1\n%e = embedding %t, %ids {{dtype = f32}}\n%y = pool %e, %starts {{mode = max}}\nreturn %y\n}}"
+        );
+        let mut context = compiled(&backend, &graph).context(&[])?;
+        context.bind(&[("N", 4)])?;
+        context.input::<i32>("ids")?.fill(ids);
+        context.run()
+    };
+    run("[0, 1, 4]", 9).unwrap();
+    let e = run("[0, 1, 5]", 9).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::InvalidArgument);
+    assert!(e.message().contains("starts[2] is 5"), "{e}");
+    let e = run("[0, 1, 4]", 10).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::InvalidArgument);
+    assert!(e.message().contains("id 10 is outside"), "{e}");
+}
+
+#[test]
 fn nothing_runs_before_sizes_are_bound() {
     let Some(backend) = common::backend(Mode::Fast) else { return };
     let session = compiled(&backend, DIAMOND);

@@ -1,4 +1,4 @@
-//! What kernels cannot report: indices that lie outside. Inputs are seen by the host, so they are looked at before a run.
+//! What kernels cannot report: indices that lie outside. The host knows inputs and constants, so they are looked at before a run.
 
 use rlx_compile::plan::{Action, Home, Operand, Plan, SizeId, Sizes, Step};
 use rlx_ir::ops::attention::attention::Attention;
@@ -10,10 +10,10 @@ use rlx_ir::{DType, bail};
 
 use crate::error::{Error, Result};
 
-/// A condition on the values of inputs.
+/// A condition on values that the host knows.
 #[derive(Clone, Debug)]
 pub(super) struct Check {
-    /// Parts of inputs without gaps, in the order in which [`run`](Self::run) wants their bytes.
+    /// Parts of inputs without gaps, and constants, in the order in which [`run`](Self::run) wants their bytes.
     pub(super) operands: Vec<Operand>,
     kind: Kind,
     /// The step that needs it.
@@ -58,8 +58,9 @@ fn of_step(plan: &Plan, index: usize, step: &Step) -> Option<Check> {
     };
     let operands: Vec<&Operand> =
         operands.into_iter().map(|at| step.operands.get(at)).collect::<Option<_>>()?;
-    // What lies with gaps is left to the kernel, which stays inside of its operands whatever comes.
-    let seen = |o: &&Operand| o.dense && matches!(plan.buffer(o.buffer).home, Home::Input(_));
+    // What lies with gaps, or is computed, is left to the kernel, which stays inside of its operands whatever comes.
+    let known = |home| matches!(home, Home::Input(_) | Home::Weight(_));
+    let seen = |o: &&Operand| o.dense && known(plan.buffer(o.buffer).home);
     if !operands.iter().all(seen) {
         return None;
     }
