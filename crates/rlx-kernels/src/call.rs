@@ -94,6 +94,30 @@ impl Work {
     }
 }
 
+impl Kernel {
+    /// What to launch for `work`; `None` where there is nothing to do.
+    ///
+    /// # Errors
+    /// `UnsupportedOnDevice` where the device cannot launch so much, or has too little threadgroup memory.
+    pub fn geometry(
+        &self,
+        work: Work,
+        limits: DeviceLimits,
+        pipeline_threads: u32,
+    ) -> Result<Option<Geometry>> {
+        let bytes = self.scratch_bytes();
+        if bytes > limits.threadgroup_bytes {
+            rlx_ir::bail!(
+                UnsupportedOnDevice,
+                "{}: {bytes} bytes of threadgroup memory, but the device has {}",
+                self.name,
+                limits.threadgroup_bytes
+            );
+        }
+        work.geometry(limits, pipeline_threads)
+    }
+}
+
 /// A kernel with all that a dispatch needs but the buffers themselves.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -111,18 +135,9 @@ impl Call {
     /// What to launch; `None` where there is nothing to do.
     ///
     /// # Errors
-    /// `UnsupportedOnDevice` where the device cannot launch so much, or has too little threadgroup memory.
+    /// As [`Kernel::geometry`].
     pub fn geometry(&self, limits: DeviceLimits, pipeline_threads: u32) -> Result<Option<Geometry>> {
-        let bytes = self.kernel.scratch_bytes();
-        if bytes > limits.threadgroup_bytes {
-            rlx_ir::bail!(
-                UnsupportedOnDevice,
-                "{}: {bytes} bytes of threadgroup memory, but the device has {}",
-                self.kernel.name,
-                limits.threadgroup_bytes
-            );
-        }
-        self.work.geometry(limits, pipeline_threads)
+        self.kernel.geometry(self.work, limits, pipeline_threads)
     }
 
     /// A call whose buffers are the operands in order, then the results.

@@ -60,7 +60,7 @@ impl Dispatch<'_> {
     pub fn geometry(&self, limits: DeviceLimits, most_threads: u32) -> Result<Option<Geometry>, String> {
         // A pipeline limit that is no power of two: threadgroups of odd sizes must do as well.
         let pipeline = if self.seed.is_multiple_of(2) { 1024 } else { 160 };
-        self.work.geometry(limits, most_threads.min(pipeline)).map_err(|e| e.to_string())
+        self.kernel.geometry(self.work, limits, most_threads.min(pipeline)).map_err(|e| e.to_string())
     }
 }
 

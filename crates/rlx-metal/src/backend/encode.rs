@@ -63,9 +63,8 @@ pub(super) fn commands<D: Driver>(
     for (thunk, prepared) in thunks.iter().zip(prepared) {
         let place = |e: Error| e.context(format!("step {}, {}", thunk.steps.start, prepared.kernel.name));
         let pipeline = shared.machine.pipelines.get(&shared.machine.driver, &prepared.kernel)?;
-        let Some(geometry) =
-            prepared.work.geometry(limits, pipeline.max_threads()).map_err(|e| place(e.into()))?
-        else {
+        let geometry = prepared.kernel.geometry(prepared.work, limits, pipeline.max_threads());
+        let Some(geometry) = geometry.map_err(|e| place(e.into()))? else {
             continue;
         };
         let mut args =

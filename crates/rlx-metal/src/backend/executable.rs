@@ -121,17 +121,17 @@ impl<D: Driver> MetalExecutable<D> {
         prepared: &[Arc<DeviceWeight>],
     ) -> Result<Self> {
         let thunks = thunks(&plan)?;
-        // Kernels are made ready now; sizes may choose others of the same libraries later.
+        // Kernels are made ready now; sizes may still choose others of the same libraries later.
         let mut own = Vec::new();
-        for bindings in support::representatives(&plan.symbols) {
+        for bindings in support::choosing(&plan.symbols) {
             let Ok(sizes) = plan.sizes.bind(&bindings) else { continue };
             for thunk in &thunks {
                 let Prepared { kernel, work, .. } = thunk.prepare(&sizes)?;
                 let pipeline = machine.pipelines.get(&machine.driver, &kernel)?;
                 // Only the compiled kernel says how many threads it takes.
-                work.geometry(machine.driver.facts().limits, pipeline.max_threads()).map_err(|e| {
-                    Error::from(e).context(format!("step {}, {}", thunk.steps.start, kernel.name))
-                })?;
+                kernel.geometry(work, machine.driver.facts().limits, pipeline.max_threads()).map_err(
+                    |e| Error::from(e).context(format!("step {}, {}", thunk.steps.start, kernel.name)),
+                )?;
                 if matches!(kernel, KernelRef::Own(_)) {
                     own.push(pipeline);
                 }

@@ -101,7 +101,7 @@ fn embedding_block(
     };
     let mut found = Terms { block, steps, operands: Vec::new(), parts: Vec::new() };
     for term in &norm.operands[..terms] {
-        found.add(term)?;
+        found.add(term, block.norm)?;
     }
     let Terms { mut operands, mut parts, .. } = found;
     // Rows that all tokens have come last: the first term says how many tokens there are.
@@ -139,15 +139,17 @@ struct Terms<'a> {
 }
 
 impl Terms<'_> {
-    fn add(&mut self, term: &Operand) -> Result<()> {
+    /// Adds what the step `reader` reads as `term`.
+    fn add(&mut self, term: &Operand, reader: usize) -> Result<()> {
         let steps = self.steps;
-        let writes = |at: &&usize| steps[**at].results[0].buffer == term.buffer;
+        // A buffer may be written again later.
+        let writes = |at: &&usize| **at < reader && steps[**at].results[0].buffer == term.buffer;
         if term.ty.dtype != DType::F32 {
             bail!(UnsupportedOnDevice, "the kernel adds up in f32, not in {}", term.ty.dtype);
         }
         if let Some(&at) = self.block.adds.iter().rev().find(writes) {
             for operand in &steps[at].operands {
-                self.add(operand)?;
+                self.add(operand, at)?;
             }
             return Ok(());
         }

@@ -7,22 +7,32 @@ use rlx_kernels::layout::Layout;
 use super::recipe::Recipe;
 use crate::error::Result;
 
+const SMALL: [usize; 8] = [3, 5, 7, 11, 13, 17, 19, 23];
+
+/// Each symbol bound to what `size` makes of its place and its bound.
+fn bind(symbols: &Symbols, size: impl Fn(usize, Option<usize>) -> usize) -> Bindings {
+    let mut bindings = Bindings::new();
+    for (i, name) in symbols.names().iter().enumerate() {
+        let most = symbols.upper_bound(&Dim::symbol(name)).map(|most| usize::try_from(most).unwrap_or(0));
+        let size = size(i, most).min(most.unwrap_or(usize::MAX));
+        // Each name is declared once.
+        let _ = bindings.bind(name, size);
+    }
+    bindings
+}
+
 /// Sizes that stand for all: small ones that differ from each other, and the bounds.
 pub(super) fn representatives(symbols: &Symbols) -> Vec<Bindings> {
-    const SMALL: [i64; 8] = [3, 5, 7, 11, 13, 17, 19, 23];
-    let most = |name: &str| symbols.upper_bound(&Dim::symbol(name));
-    let bind = |size: &dyn Fn(usize, Option<i64>) -> i64| {
-        let mut bindings = Bindings::new();
-        for (i, name) in symbols.names().iter().enumerate() {
-            let size = size(i, most(name)).max(0);
-            // Each name is declared once.
-            let _ = bindings.bind(name, usize::try_from(size).unwrap_or(0));
-        }
-        bindings
-    };
-    let small = |i: usize, most: Option<i64>| SMALL[i % SMALL.len()].min(most.unwrap_or(i64::MAX));
-    let large = |i: usize, most: Option<i64>| most.unwrap_or(SMALL[i % SMALL.len()]);
-    vec![bind(&small), bind(&large)]
+    let small = |i: usize| SMALL[i % SMALL.len()];
+    vec![bind(symbols, |i, _| small(i)), bind(symbols, |i, most| most.unwrap_or(small(i)))]
+}
+
+/// Sizes by which kernels are chosen: those that stand for all, one of everything, and what neither a few rows nor the most
+/// are.
+pub(super) fn choosing(symbols: &Symbols) -> Vec<Bindings> {
+    let mut sizes = representatives(symbols);
+    sizes.extend([1, 64].map(|size| bind(symbols, |_, _| size)));
+    sizes
 }
 
 fn dense(ty: &Type, sizes: &Bindings) -> Result<Layout> {
