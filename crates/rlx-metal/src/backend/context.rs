@@ -74,7 +74,7 @@ impl<D: Driver> MetalContext<D> {
             arena: region(plan.arena.bytes, written.min().unwrap_or(4))?,
             inputs,
             states,
-            args: region(0, 4)?,
+            args: region(shared.args_bytes as u64, 4)?,
         };
         let event = Arc::new(driver.event()?);
         Ok(Self {

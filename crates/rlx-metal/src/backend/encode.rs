@@ -14,7 +14,7 @@ use crate::driver::{Command, CommandList, Dispatch, Driver, Memory as _, Pipelin
 use crate::error::{Error, Result};
 
 /// Argument structs begin at multiples of this.
-const ARGS_ALIGN: usize = 16;
+pub(super) const ARGS_ALIGN: usize = 16;
 
 /// The byte range of an operand under the bound sizes.
 pub(super) fn range<D: Driver>(

@@ -11,6 +11,7 @@ use rlx_runtime::{Context, DeviceWeight, Executable, Strategy};
 
 use super::checks::{self, Check};
 use super::context::MetalContext;
+use super::encode::ARGS_ALIGN;
 use super::recipe::{Prepared, Recipe};
 use super::weights::{self, Weight};
 use super::{Machine, regions, support};
@@ -29,6 +30,8 @@ pub(super) struct Shared<D: Driver> {
     pub(super) weights: Vec<Arc<Weight<D>>>,
     pub(super) thunks: Vec<Thunk>,
     pub(super) checks: Vec<Check>,
+    /// Bytes that arguments take, as far as sizes are known to choose kernels.
+    pub(super) args_bytes: usize,
     /// Kernels that were written for this plan.
     _own: Vec<Arc<D::Pipeline>>,
 }
@@ -122,11 +125,13 @@ impl<D: Driver> MetalExecutable<D> {
     ) -> Result<Self> {
         let thunks = thunks(&plan)?;
         // Kernels are made ready now; sizes may still choose others of the same libraries later.
-        let mut own = Vec::new();
+        let (mut own, mut args_bytes) = (Vec::new(), 0);
         for bindings in support::choosing(&plan.symbols) {
             let Ok(sizes) = plan.sizes.bind(&bindings) else { continue };
+            let mut bytes = 0;
             for thunk in &thunks {
-                let Prepared { kernel, work, .. } = thunk.prepare(&sizes)?;
+                let Prepared { kernel, work, args, .. } = thunk.prepare(&sizes)?;
+                bytes += args.len().next_multiple_of(ARGS_ALIGN);
                 let pipeline = machine.pipelines.get(&machine.driver, &kernel)?;
                 // Only the compiled kernel says how many threads it takes.
                 kernel.geometry(work, machine.driver.facts().limits, pipeline.max_threads()).map_err(
@@ -136,9 +141,12 @@ impl<D: Driver> MetalExecutable<D> {
                     own.push(pipeline);
                 }
             }
+            args_bytes = args_bytes.max(bytes);
         }
         let (weights, checks) = (weights::unwrap(prepared)?, checks::of_plan(&plan));
-        Ok(Self { shared: Arc::new(Shared { machine, plan, weights, thunks, checks, _own: own }) })
+        Ok(Self {
+            shared: Arc::new(Shared { machine, plan, weights, thunks, checks, args_bytes, _own: own }),
+        })
     }
 }
 
