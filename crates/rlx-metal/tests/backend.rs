@@ -11,7 +11,7 @@ use rlx_ir::{Bindings, ErrorKind, OpSet, text};
 use rlx_metal::MetalBackend;
 use rlx_metal::driver::simulator::{Recorded, SimulatorDriver};
 use rlx_runtime::weights::NoWeights;
-use rlx_runtime::{Backend as _, Runtime, Session, SessionOptions, Strategy, Timing};
+use rlx_runtime::{Backend as _, RunContext, Runtime, Session, SessionOptions, Strategy, Timing};
 use rlx_simulator::Mode;
 
 type Backend = Arc<MetalBackend<SimulatorDriver>>;
@@ -40,10 +40,16 @@ fn inputs(n: usize) -> Vec<f32> {
     (0..n * 33).map(|i| (i as f32 * 0.37).sin()).collect()
 }
 
-fn outputs(session: &Session, n: usize) -> rlx_runtime::Result<Vec<Vec<f32>>> {
+/// A context with `n` rows in it.
+fn ready(session: &Session, n: usize) -> rlx_runtime::Result<RunContext> {
     let mut context = session.context(&[])?;
     context.bind(&[("N", n)])?;
     context.input::<f32>("x")?.copy_from_slice(&inputs(n));
+    Ok(context)
+}
+
+fn outputs(session: &Session, n: usize) -> rlx_runtime::Result<Vec<Vec<f32>>> {
+    let mut context = ready(session, n)?;
     context.run()?;
     (0..2).map(|i| Ok(context.output::<f32>(i)?.to_vec())).collect()
 }
@@ -102,9 +108,7 @@ fn steps_can_be_timed_one_by_one() {
     let Some(backend) = common::backend(Mode::Fast) else { return };
     let session = compiled(&backend, DIAMOND);
     let want = outputs(&session, 6).unwrap();
-    let mut context = session.context(&[]).unwrap();
-    context.bind(&[("N", 6)]).unwrap();
-    context.input::<f32>("x").unwrap().copy_from_slice(&inputs(6));
+    let mut context = ready(&session, 6).unwrap();
     for timing in [Timing::PerStep, Timing::Off] {
         context.set_timing(timing);
         context.run().unwrap();
@@ -119,9 +123,7 @@ fn a_context_goes_on_after_a_run_that_failed() {
     let Some(backend) = common::backend(Mode::Fast) else { return };
     let session = compiled(&backend, DIAMOND);
     let want = outputs(&session, 6).unwrap();
-    let mut context = session.context(&[]).unwrap();
-    context.bind(&[("N", 6)]).unwrap();
-    context.input::<f32>("x").unwrap().copy_from_slice(&inputs(6));
+    let mut context = ready(&session, 6).unwrap();
     for (timing, good) in [(Timing::Off, 0), (Timing::PerStep, 0), (Timing::PerStep, 1)] {
         context.set_timing(timing);
         backend.driver().fail_after(good);
@@ -198,6 +200,11 @@ fn what_the_device_cannot_do_is_refused_with_a_reason() {
     let options = SessionOptions { strategy: Some(Strategy::Captured), ..SessionOptions::default() };
     let e = session(&backend, DIAMOND, &options).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::UnsupportedOnDevice);
+    // Nor does it take another strategy in silence.
+    let graph = text::parse(DIAMOND, &OpSet::builtin()).unwrap();
+    let plan = Arc::new(rlx_compile::build_plan(&graph, &*backend).unwrap());
+    let e = backend.build(plan, Vec::new(), Strategy::Captured).err().unwrap();
+    assert_eq!(e.message(), "device metal has no strategy captured; it has thunks");
     let e = session(&backend, &DIAMOND.replace("f32", "f64"), &SessionOptions::default()).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::UnsupportedOnDevice);
     assert!(e.message().contains("f64"), "{e}");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rlx_compile::{Layout, Plan, Target};
 use rlx_ir::TensorType;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::executable::Executable;
 use crate::weights::RowSource;
 
@@ -58,6 +58,26 @@ impl Strategy {
             Self::Thunks => "thunks",
             Self::Captured => "captured",
             Self::VendorGraph => "vendor",
+        }
+    }
+
+    /// The strategy of `backend` that `name` is the word for; `auto` is its first.
+    ///
+    /// # Errors
+    /// `UnsupportedOnDevice` where the backend has none of this name.
+    pub fn choose(backend: &dyn Backend, name: &str) -> Result<Self> {
+        let have = backend.strategies();
+        match have.iter().copied().find(|s| name == "auto" || s.name() == name) {
+            Some(strategy) => Ok(strategy),
+            None => {
+                let names: Vec<&str> = have.iter().map(|s| s.name()).collect();
+                rlx_ir::bail!(
+                    UnsupportedOnDevice,
+                    "device {} has no strategy {name}; it has {}",
+                    backend.name(),
+                    names.join(", ")
+                )
+            }
         }
     }
 }

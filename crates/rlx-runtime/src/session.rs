@@ -84,7 +84,11 @@ impl Session {
     ) -> Result<Self> {
         let settings = runtime.settings();
         let backend = runtime.backend(options.device.unwrap_or(settings.text("RLX_DEVICE")))?.clone();
-        let strategy = choose_strategy(&*backend, options.strategy, settings.text("RLX_STRATEGY"))?;
+        let strategy = match options.strategy {
+            Some(strategy) => strategy.name(),
+            None => settings.text("RLX_STRATEGY"),
+        };
+        let strategy = Strategy::choose(&*backend, strategy)?;
         let mut stats = CompileStats::default();
         let tick = Tick::now();
         let (graph, reports) = run_passes(graph.clone(), &*backend, &options.compile)?;
@@ -164,27 +168,6 @@ impl std::fmt::Debug for Session {
             .field("graph", &self.plan().name)
             .field("stats", &self.stats)
             .finish_non_exhaustive()
-    }
-}
-
-fn choose_strategy(backend: &dyn Backend, asked: Option<Strategy>, setting: &str) -> Result<Strategy> {
-    let have = backend.strategies();
-    let name: &str = match asked {
-        Some(strategy) => strategy.name(),
-        None => setting,
-    };
-    let found = have.iter().copied().find(|s| name == "auto" || s.name() == name);
-    match found {
-        Some(strategy) => Ok(strategy),
-        None => {
-            let names: Vec<&str> = have.iter().map(|s| s.name()).collect();
-            rlx_ir::bail!(
-                UnsupportedOnDevice,
-                "device {} has no strategy {name}; it has {}",
-                backend.name(),
-                names.join(", ")
-            )
-        }
     }
 }
 

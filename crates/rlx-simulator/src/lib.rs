@@ -18,9 +18,11 @@ mod error;
 mod fault;
 mod ffi;
 mod simulator;
+mod skip;
 
 pub use compiler::{Compiler, Library, Mode, Pass};
 pub use error::{Error, Result};
 pub use fault::{Fault, FaultKind};
 pub use ffi::Counts;
 pub use simulator::{BufferId, Launch, Simulator, Slice};
+pub use skip::or_skip;

@@ -15,7 +15,7 @@ use rlx::models::{EmbeddingModel, EmbeddingOptions};
 use rlx::runtime::{Backend, Runtime};
 use rlx_metal::MetalBackend;
 use rlx_metal::driver::simulator::{RecordedDispatch, Recording, SimulatorDriver};
-use rlx_simulator::Mode;
+use rlx_simulator::{Mode, or_skip};
 
 /// The model that ships with the project.
 const MINILM: &str = "../rlx-models/models/all-MiniLM-L6-v2-q8_0.gguf";
@@ -50,16 +50,10 @@ fn cosine(a: &[f32], b: &[f32]) -> f64 {
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
 }
 
-/// A backend on simulated hardware; `None` where clang is not there, which is a failure where REQUIRE_CLANG is set.
+/// A backend on simulated hardware, if clang is there.
 fn simulated(mode: Mode) -> Option<Arc<MetalBackend<SimulatorDriver>>> {
-    match SimulatorDriver::new(Path::new(env!("CARGO_TARGET_TMPDIR")), mode) {
-        Ok(driver) => Some(Arc::new(MetalBackend::new(driver).unwrap())),
-        Err(e) if std::env::var_os("REQUIRE_CLANG").is_some() => panic!("{e}"),
-        Err(e) => {
-            eprintln!("SKIPPED: {e}");
-            None
-        }
-    }
+    let driver = or_skip(SimulatorDriver::new(Path::new(env!("CARGO_TARGET_TMPDIR")), mode))?;
+    Some(Arc::new(MetalBackend::new(driver).unwrap()))
 }
 
 /// The vectors of the shipped model on simulated hardware, each text alone, and what was asked of the device for the last.

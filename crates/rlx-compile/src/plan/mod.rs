@@ -8,9 +8,10 @@
 //! - [`PlanRegion`]s name steps that belong together, for backends that run them as one thing.
 //!
 //! Next door: `memory` lays out the arena, `prepare` describes weights, `build` turns a graph into a plan, `regions` finds
-//! regions in it.
+//! regions in it, `context` tells what a place to run it in needs.
 
 mod build;
+mod context;
 mod memory;
 mod prepare;
 mod print;
@@ -18,12 +19,11 @@ mod regions;
 mod sizes;
 
 use rlx_ir::op::Cost;
-use rlx_ir::{Bindings, Dim, OpRef, Symbols, Type};
+use rlx_ir::{Dim, OpRef, Symbols, Type};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
 use crate::target::{OperandFacts, Role};
 
 pub use build::build_plan;
@@ -64,44 +64,6 @@ pub struct Plan {
     pub regions: Vec<PlanRegion>,
     /// What looks like a region, but is none.
     pub region_misses: Vec<RegionMiss>,
-}
-
-impl Plan {
-    /// Checks that `bindings` gives every symbol a size within its bounds, and keeps ranges within their axes.
-    ///
-    /// # Errors
-    /// `InvalidArgument` naming the symbol, the bound or the two sizes.
-    pub fn check(&self, bindings: &Bindings) -> Result<()> {
-        self.symbols.check(bindings)?;
-        for (low, high) in &self.conditions {
-            let (needed, there) = (bindings.eval(low)?, bindings.eval(high)?);
-            if needed > there {
-                rlx_ir::bail!(
-                    InvalidArgument,
-                    "{low} is {needed}, but must not exceed {high}, which is {there}"
-                );
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Plan {
-    /// Checks that `bindings` leaves states the sizes that they were made with.
-    ///
-    /// # Errors
-    /// `InvalidArgument` naming the symbol.
-    pub fn check_states(&self, made_with: &Bindings, bindings: &Bindings) -> Result<()> {
-        for name in self.states.iter().flat_map(|p| p.ty.shape.dims()).flat_map(Dim::symbols) {
-            if bindings.get(&name) != made_with.get(&name) {
-                rlx_ir::bail!(
-                    InvalidArgument,
-                    "symbol {name} sizes a state: it cannot change after the context was made"
-                );
-            }
-        }
-        Ok(())
-    }
 }
 
 /// An input or a state.

@@ -30,15 +30,11 @@ impl CpuContext {
         let plan = &shared.plan;
         let mut inputs = Vec::new();
         for port in &plan.inputs {
-            let Some(most) = plan.symbols.upper_bound(&port.ty.bytes()) else {
-                bail!(InvalidArgument, "input {:?}: {} has no bound", port.name, port.ty);
-            };
-            inputs.push(Region::new(most.unsigned_abs())?);
+            inputs.push(Region::new(plan.input_bytes(port)?)?);
         }
         let mut states = Vec::new();
         for port in &plan.states {
-            let ty = port.ty.eval(state_sizes).map_err(|e| e.context(format!("state {:?}", port.name)))?;
-            states.push(Region::new(ty.bytes()? as u64)?);
+            states.push(Region::new(plan.state_bytes(port, state_sizes)?)?);
         }
         let memory = Memory { arena: Region::new(plan.arena.bytes)?, inputs, states };
         let (sizes, timings) = (Sizes::default(), Vec::new());

@@ -121,12 +121,7 @@ impl Backend for CpuBackend {
         weights: Vec<Arc<DeviceWeight>>,
         strategy: Strategy,
     ) -> rlx_runtime::Result<Arc<dyn Executable>> {
-        if strategy != Strategy::Thunks {
-            return Err(rlx_runtime::Error::new(
-                rlx_ir::ErrorKind::UnsupportedOnDevice,
-                format!("the CPU has no strategy {}", strategy.name()),
-            ));
-        }
+        Strategy::choose(self, strategy.name())?;
         Ok(Arc::new(CpuExecutable::new(self.machine.clone(), plan, &weights)?))
     }
 }

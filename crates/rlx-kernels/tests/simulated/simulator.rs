@@ -8,7 +8,7 @@ use rlx_kernels::call::Bound;
 use rlx_kernels::geometry::DeviceLimits;
 use rlx_kernels::source::{Target, library};
 use rlx_kernels::{Kernel, manifest};
-use rlx_simulator::{Compiler, Launch, Library, Mode, Simulator, Slice};
+use rlx_simulator::{Compiler, Launch, Library, Mode, Simulator, Slice, or_skip};
 
 use crate::harness::{Agreement, Dispatch, Placed, Runner};
 
@@ -18,16 +18,12 @@ pub struct Simulated {
     all: OnceLock<[Library; 2]>,
 }
 
-/// `None` where clang is not there, which is a failure where REQUIRE_CLANG is set.
+/// The simulator, if clang is there.
 pub fn runner() -> Option<&'static Simulated> {
     static RUNNER: OnceLock<Option<Simulated>> = OnceLock::new();
-    let find = || match Compiler::find(Path::new(env!("CARGO_TARGET_TMPDIR"))) {
-        Ok(compiler) => Some(Simulated { compiler, all: OnceLock::new() }),
-        Err(e) if std::env::var_os("REQUIRE_CLANG").is_some() => panic!("{e}"),
-        Err(e) => {
-            eprintln!("SKIPPED: {e}");
-            None
-        }
+    let find = || {
+        let compiler = or_skip(Compiler::find(Path::new(env!("CARGO_TARGET_TMPDIR"))))?;
+        Some(Simulated { compiler, all: OnceLock::new() })
     };
     RUNNER.get_or_init(find).as_ref()
 }

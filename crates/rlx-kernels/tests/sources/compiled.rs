@@ -10,18 +10,11 @@ use rlx_ir::{Builder, DType, OpRef, Value};
 use rlx_kernels::manifest::kernels;
 use rlx_kernels::source::{Target, library};
 use rlx_kernels::{Kernel, region};
-use rlx_simulator::{Compiler, Pass};
+use rlx_simulator::{Compiler, Pass, or_skip};
 
-/// Clang; `None` where it is not there, which is a failure where REQUIRE_CLANG is set.
+/// Clang, if it is there.
 fn compiler() -> Option<Compiler> {
-    match Compiler::find(Path::new(env!("CARGO_TARGET_TMPDIR"))) {
-        Ok(compiler) => Some(compiler),
-        Err(e) if std::env::var_os("REQUIRE_CLANG").is_some() => panic!("{e}"),
-        Err(e) => {
-            eprintln!("SKIPPED: {e}");
-            None
-        }
-    }
+    or_skip(Compiler::find(Path::new(env!("CARGO_TARGET_TMPDIR"))))
 }
 
 #[test]

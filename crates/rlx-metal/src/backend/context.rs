@@ -60,15 +60,11 @@ impl<D: Driver> MetalContext<D> {
         let written = plan.steps.iter().flat_map(|s| &s.results).map(|r| element(r.ty.dtype));
         let mut inputs = Vec::new();
         for port in &plan.inputs {
-            let Some(most) = plan.symbols.upper_bound(&port.ty.bytes()) else {
-                bail!(InvalidArgument, "input {:?}: {} has no bound", port.name, port.ty);
-            };
-            inputs.push(region(most.unsigned_abs(), element(port.ty.dtype))?);
+            inputs.push(region(plan.input_bytes(port)?, element(port.ty.dtype))?);
         }
         let mut states = Vec::new();
         for port in &plan.states {
-            let ty = port.ty.eval(state_sizes).map_err(|e| e.context(format!("state {:?}", port.name)))?;
-            states.push(region(ty.bytes()? as u64, element(ty.dtype))?);
+            states.push(region(plan.state_bytes(port, state_sizes)?, element(port.ty.dtype))?);
         }
         let memory = Memory {
             arena: region(plan.arena.bytes, written.min().unwrap_or(4))?,

@@ -28,7 +28,7 @@ use rlx_runtime::weights::RowSource;
 use rlx_runtime::{Backend, DeviceInfo, DeviceWeight, Executable, Strategy};
 
 use crate::driver::Driver;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use executable::MetalExecutable;
 use library::Pipelines;
 use submit::Submitter;
@@ -101,13 +101,7 @@ impl<D: Driver> Backend for MetalBackend<D> {
         weights: Vec<Arc<DeviceWeight>>,
         strategy: Strategy,
     ) -> rlx_runtime::Result<Arc<dyn Executable>> {
-        if strategy != Strategy::Thunks {
-            return Err(Error::new(
-                rlx_ir::ErrorKind::UnsupportedOnDevice,
-                format!("Metal has no strategy {}", strategy.name()),
-            )
-            .into());
-        }
+        Strategy::choose(self, strategy.name())?;
         Ok(Arc::new(MetalExecutable::new(self.machine.clone(), plan, &weights)?))
     }
 }

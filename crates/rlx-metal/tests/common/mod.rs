@@ -6,16 +6,10 @@ use std::sync::Arc;
 
 use rlx_metal::MetalBackend;
 use rlx_metal::driver::simulator::SimulatorDriver;
-use rlx_simulator::Mode;
+use rlx_simulator::{Mode, or_skip};
 
-/// A backend on simulated hardware; `None` where clang is not there, which is a failure where REQUIRE_CLANG is set.
+/// A backend on simulated hardware, if clang is there.
 pub fn backend(mode: Mode) -> Option<Arc<MetalBackend<SimulatorDriver>>> {
-    match SimulatorDriver::new(Path::new(env!("CARGO_TARGET_TMPDIR")), mode) {
-        Ok(driver) => Some(Arc::new(MetalBackend::new(driver).unwrap())),
-        Err(e) if std::env::var_os("REQUIRE_CLANG").is_some() => panic!("{e}"),
-        Err(e) => {
-            eprintln!("SKIPPED: {e}");
-            None
-        }
-    }
+    let driver = or_skip(SimulatorDriver::new(Path::new(env!("CARGO_TARGET_TMPDIR")), mode))?;
+    Some(Arc::new(MetalBackend::new(driver).unwrap()))
 }
