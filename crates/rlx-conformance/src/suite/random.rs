@@ -18,7 +18,7 @@ use crate::{Error, Result};
 const SIZES: [usize; 4] = [3, 8, 0, 1];
 
 /// The same for networks: with tiles of queries, and with few rows.
-const TOKENS: [usize; 4] = [11, 41, 0, 23];
+const TOKENS: [usize; 3] = [41, 11, 0];
 
 /// Compiles a graph of about `nodes` nodes for each seed, runs it with several sizes, and compares outputs and states with the
 /// interpreter's. Gives the seeds whose graph the backend refuses, with its reason.
