@@ -176,7 +176,7 @@ fn the_cache_gives_what_recomputing_gives() {
                     Compute::Int8 => assert_eq!(logits, recomputed, "token {i}"),
                     _ => assert!(distance(&logits, recomputed) <= 1e-3, "token {i}"),
                 }
-                again.truncate(&mut whole, 0);
+                again.truncate(&mut whole, 0).unwrap();
             }
             let best = (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap();
             ids.push(best as u32);

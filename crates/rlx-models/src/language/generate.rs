@@ -81,7 +81,7 @@ impl LanguageModel {
         let mut cache = Cache::new(self.check_out()?);
         // After an error the memory is dropped: whatever it holds reaches nobody.
         let generation = self.run(prompt, text, options, &mut cache, on_event)?;
-        cache.clear();
+        cache.clear()?;
         self.check_in(cache.session);
         Ok(generation)
     }
@@ -121,7 +121,7 @@ impl LanguageModel {
         } else if prompt.is_empty() {
             bail!(InvalidArgument, "the prompt has no tokens");
         } else {
-            cache.keep_prefix(prompt);
+            cache.keep_prefix(prompt)?;
             cached_tokens = cache.len();
             match run.all(cache, prompt, &mut text, &mut on_event) {
                 Ok(reason) => reason,
