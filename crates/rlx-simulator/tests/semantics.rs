@@ -5,6 +5,7 @@
 mod common;
 
 use common::{ELEMS, Setup, data, kernel};
+use rlx_kernels::geometry::Geometry;
 use rlx_simulator::Mode;
 
 /// What a thread, a lane and the `x` of its simdgroup give.
@@ -147,6 +148,38 @@ fn every_access_is_seen() {
         // The last case: half of the threads read x and write scratch, all read scratch and write out.
         let (reads, writes) = if reads == 0 { (n / 2 + n, n / 2 + n) } else { (reads * n, writes * n) };
         assert_eq!((counts.reads, counts.writes), (reads, writes), "{body}");
+    }
+}
+
+/// Which turn each of 64 threads, or of 64 threadgroups, takes.
+fn turns(setup: &mut Setup, kernel: usize, seed: u64) -> Vec<f32> {
+    // A count of turns, in the last element.
+    setup.sim.write(setup.buffers[3], 0, &vec![0; ELEMS * 4]).unwrap();
+    let mut parts = setup.parts();
+    parts.geometry =
+        [Geometry { groups: [1, 1, 1], threads: 64 }, Geometry { groups: [64, 1, 1], threads: 32 }][kernel];
+    setup.dispatch_parts(kernel, &parts, seed).unwrap_or_else(|f| panic!("{f}"));
+    setup.out()[..64].to_vec()
+}
+
+#[test]
+fn a_seed_is_an_order_of_threads_and_of_threadgroups() {
+    // Races on purpose, which the fast mode does not check.
+    let threads = "float turn = out[127]; out[127] = turn + 1.0f; out[ids.thread_index] = turn;";
+    let groups =
+        "if (ids.lane == 0) { float turn = out[127]; out[127] = turn + 1.0f; out[ids.group] = turn; }";
+    let kernels = [kernel("threads", threads), kernel("groups", groups)];
+    let Some(mut setup) = Setup::new(&kernels, Mode::Fast) else { return };
+    let natural: Vec<f32> = (0..64).map(|i| i as f32).collect();
+    for kernel in [0, 1] {
+        let orders: Vec<Vec<f32>> = (0..4).map(|seed| turns(&mut setup, kernel, seed)).collect();
+        for (seed, order) in orders.iter().enumerate() {
+            assert_eq!(order, &turns(&mut setup, kernel, seed as u64), "seed {seed} does not repeat");
+            let mut all = order.clone();
+            all.sort_by(f32::total_cmp);
+            assert_eq!(all, natural, "seed {seed}");
+            assert!(!orders[..seed].contains(order), "seed {seed} is the order of another");
+        }
     }
 }
 
