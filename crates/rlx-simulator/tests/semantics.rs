@@ -135,6 +135,8 @@ fn every_access_is_seen() {
         ("out[index] = 1.0f; barrier_device(); out[index] += x[index];", 2, 2),
         ("uint a = index / 4 * 4; out[index] = x[a] + x[a + 1] + x[a + 2] + x[a + 3];", 4, 1),
         ("float s = 0.0f; for (uint k = 0; k < 8; k++) s += x[index / 8 * 8 + k]; out[index] = s;", 8, 1),
+        // What is vectorised wherever clang may.
+        ("if (ids.lane == 0) { for (uint i = 0; i < 32; i++) out[index + i] = x[index + i] + 1.0f; }", 1, 1),
         (
             "if (ids.simd == 0) scratch[ids.lane] = x[index]; barrier_threadgroup(); out[index] = scratch[ids.lane];",
             0,
@@ -148,6 +150,25 @@ fn every_access_is_seen() {
         // The last case: half of the threads read x and write scratch, all read scratch and write out.
         let (reads, writes) = if reads == 0 { (n / 2 + n, n / 2 + n) } else { (reads * n, writes * n) };
         assert_eq!((counts.reads, counts.writes), (reads, writes), "{body}");
+    }
+}
+
+#[test]
+fn an_access_that_no_hook_would_see_is_refused() {
+    let loop_of = |pragma: &str| format!("\n{pragma}\nfor (uint i = 0; i < 64; i++) out[i] = x[i] + 1.0f;");
+    let forced = loop_of("#pragma clang loop vectorize(enable) vectorize_width(8)");
+    let wide = "typedef float Wide __attribute__((ext_vector_type(8)));
+        *(device Wide*)out = *(device const Wide*)x + 1.0f;"
+        .to_owned();
+    let quad = wide.replace("(8)", "(4)");
+    let Some(compiler) = common::compiler() else { return };
+    let build = |body: &str| compiler.library(&common::text(&[kernel("body", body)]), Mode::Hooked);
+    for body in [&forced, &wide] {
+        let Err(refused) = build(body) else { panic!("{body} is taken") };
+        assert!(refused.message().contains("no hook sees"), "{body}: {refused}");
+    }
+    for body in [&loop_of(""), &quad] {
+        build(body).unwrap_or_else(|e| panic!("{body}: {e}"));
     }
 }
 
