@@ -2,22 +2,23 @@
 
 use std::path::Path;
 
-use rlx_ir::bail;
+use rlx_ir::{ErrorKind, bail};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::files::{MAX_SIDE_FILE, read_bounded};
 use crate::{Error, Result};
 
 /// The parsed file `folder/name`, or `None` if there is no such file.
 ///
 /// # Errors
-/// `InvalidFile` if it is no JSON or not of the expected form, `Io` if it cannot be read; both name the file.
+/// `InvalidFile` if it is no file, no JSON or not of the expected form, `Io` if it cannot be read; both name the file.
 pub fn read_optional<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>> {
     let path = folder.join(name);
-    let text = match std::fs::read(&path) {
+    let text = match read_bounded(&path, MAX_SIDE_FILE) {
         Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => bail!(Io, "{}: {e}", path.display()),
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(e),
     };
     match serde_json::from_slice(&text) {
         Ok(value) => Ok(Some(value)),
@@ -82,7 +83,6 @@ fn whole(value: &Value) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use rlx_ir::ErrorKind;
     use serde_json::json;
 
     use super::*;

@@ -7,7 +7,7 @@ use clap::Args;
 use rlx::gguf::{Gguf, Value as GgufValue};
 use rlx::ir::bail;
 use rlx::models::arch::{self, Family};
-use rlx::models::embedding::{BUNDLED_MODEL, bundled};
+use rlx::models::embedding::shipped;
 use rlx::models::encoder::Encoder;
 use rlx::models::files::{ModelConfig, ModelFiles};
 use rlx::models::hub;
@@ -117,21 +117,13 @@ impl Inspect {
     }
 
     fn report(&self, global: &Global) -> Result<Report> {
+        if let Some(files) = shipped(&self.file)? {
+            return self.model(&files);
+        }
         let path = &model::locate(global, &self.file, hub::VECTORS)?;
         let has = |extension| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension));
-        if path.as_os_str() == BUNDLED_MODEL
-            && !path.exists()
-            && let Some(files) = bundled()?
-            && let ModelConfig::Gguf(gguf) = files.config()
-        {
-            return self.gguf(gguf);
-        }
         if path.is_dir() {
-            let files = ModelFiles::open(path)?;
-            return match files.config() {
-                ModelConfig::Gguf(gguf) => self.gguf(gguf),
-                ModelConfig::Hf(config) => self.folder(&files, config.path()),
-            };
+            return self.model(&ModelFiles::open(path)?);
         }
         if !path.exists() {
             bail!(NotFound, "{}: no such file or folder", path.display());
@@ -147,6 +139,13 @@ impl Inspect {
             "{}: expected a .gguf or .safetensors file, or a folder of a model",
             path.display()
         )
+    }
+
+    fn model(&self, files: &ModelFiles) -> Result<Report> {
+        match files.config() {
+            ModelConfig::Gguf(gguf) => self.gguf(gguf),
+            ModelConfig::Hf(config) => self.folder(files, config.path()),
+        }
     }
 
     fn gguf(&self, gguf: &Gguf) -> Result<Report> {

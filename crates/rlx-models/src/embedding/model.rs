@@ -7,7 +7,6 @@ use rlx_ir::bail;
 use rlx_runtime::Runtime;
 
 use super::batch::batches;
-use super::bundled::{BUNDLED_MODEL, bundled};
 use super::embeddings::{Embedded, Embeddings};
 use super::network::open_network;
 use super::options::{EmbedRequest, EmbeddingOptions, Prompt};
@@ -49,7 +48,8 @@ struct Sequence {
 
 impl EmbeddingModel {
     /// Loads a model as its files say: a folder in the Hugging Face layout, a `.safetensors` or `.gguf` file, a hub id that is
-    /// in the Hugging Face cache ([`hub`]), or `all-MiniLM-L6-v2`, the one that ships with the project.
+    /// in the Hugging Face cache ([`hub`]), or `all-MiniLM-L6-v2`, the one that ships with the project (a folder of that name is
+    /// `./all-MiniLM-L6-v2`).
     ///
     /// # Errors
     /// `NotFound`, `InvalidFile`, `UnsupportedModel` naming file and what is wrong; errors of the backend.
@@ -62,19 +62,7 @@ impl EmbeddingModel {
     /// # Errors
     /// As [`load`](Self::load); `InvalidArgument` for options that do not fit the model.
     pub fn load_with(runtime: &Runtime, model: impl AsRef<Path>, options: &EmbeddingOptions) -> Result<Self> {
-        let model = model.as_ref();
-        let files = match model.to_str() {
-            Some(BUNDLED_MODEL) => match bundled()? {
-                Some(files) => files,
-                None if model.exists() => ModelFiles::open(model)?,
-                None => bail!(
-                    NotFound,
-                    "{BUNDLED_MODEL} is not part of this program, which was built without the feature bundled-model"
-                ),
-            },
-            _ => hub::open(model, hub::VECTORS)?,
-        };
-        Self::from_files(runtime, &files, options)
+        Self::from_files(runtime, &hub::open(model.as_ref(), hub::VECTORS)?, options)
     }
 
     /// Loads the model in `files`.

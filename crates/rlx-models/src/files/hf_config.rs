@@ -1,12 +1,12 @@
 //! `config.json` with typed access.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use rlx_ir::bail;
 use serde_json::{Map, Value};
 
 use super::limits;
+use super::read::read_bounded;
 use crate::{Error, Result};
 
 /// Longer files are refused, in bytes.
@@ -176,24 +176,6 @@ impl HfConfig {
         let message = format!("{}: {key} is {found}, expected {expected}", self.path.display());
         Error::new(rlx_ir::ErrorKind::InvalidFile, message)
     }
-}
-
-/// The bytes of a file that is at most `max` long.
-pub(super) fn read_bounded(path: &Path, max: u64) -> Result<Vec<u8>> {
-    let io = |e: std::io::Error| {
-        let kind = match e.kind() {
-            std::io::ErrorKind::NotFound => rlx_ir::ErrorKind::NotFound,
-            _ => rlx_ir::ErrorKind::Io,
-        };
-        Error::new(kind, format!("{}: {e}", path.display()))
-    };
-    let file = std::fs::File::open(path).map_err(io)?;
-    let mut bytes = Vec::new();
-    file.take(max + 1).read_to_end(&mut bytes).map_err(io)?;
-    if bytes.len() as u64 > max {
-        bail!(InvalidFile, "{}: longer than {max} bytes", path.display());
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]

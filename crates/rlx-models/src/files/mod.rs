@@ -8,9 +8,12 @@ mod hf_config;
 pub mod limits;
 mod model_files;
 mod named_weights;
+mod own;
+mod read;
 mod shards;
 
 pub use hf_config::HfConfig;
 pub use model_files::{ModelConfig, ModelFiles};
 pub use named_weights::{Alias, NameTable, NamedWeights};
+pub(crate) use read::{MAX_SIDE_FILE, read_bounded, read_start, read_text};
 pub(crate) use shards::shard_names;

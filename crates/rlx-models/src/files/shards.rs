@@ -7,7 +7,7 @@ use rlx_ir::bail;
 use rlx_runtime::weights::{SafetensorsFile, SafetensorsWeights};
 use serde::Deserialize;
 
-use super::hf_config::read_bounded;
+use super::read::read_bounded;
 use crate::{Error, Result};
 
 const INDEX: &str = "model.safetensors.index.json";

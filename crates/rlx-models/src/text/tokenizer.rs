@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use rlx_ir::bail;
+use rlx_ir::{ErrorKind, bail};
 
 use super::gguf_tokenizer::GgufTokenizer;
 use super::hf_tokenizer::HfTokenizer;
 use super::style::Style;
 use super::utf8::Utf8Stream;
 use super::{Encoding, GgufVocab, SpecialTokens, TokenizerConfig};
+use crate::files::{MAX_SIDE_FILE, read_bounded};
 use crate::{Error, Result};
 
 /// How a text is encoded.
@@ -83,12 +84,12 @@ impl Tokenizer {
     /// `NotFound` without a `tokenizer.json`; `InvalidFile` for a file that is damaged.
     pub fn from_folder(folder: &Path) -> Result<Self> {
         let path = folder.join("tokenizer.json");
-        let json = match std::fs::read(&path) {
+        let json = match read_bounded(&path, MAX_SIDE_FILE) {
             Ok(json) => json,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            Err(e) if e.kind() == ErrorKind::NotFound => {
                 bail!(NotFound, "{}: no such file, and the model needs its tokenizer", path.display())
             }
-            Err(e) => bail!(Io, "{}: {e}", path.display()),
+            Err(e) => return Err(e),
         };
         let mut tokenizer = Self::from_json(&json).map_err(|e| e.context(folder.display()))?;
         tokenizer.set_roles(&TokenizerConfig::from_folder(folder)?);
