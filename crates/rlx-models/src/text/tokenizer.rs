@@ -5,7 +5,7 @@ use std::path::Path;
 use rlx_ir::bail;
 
 use super::gguf_tokenizer::GgufTokenizer;
-use super::hf_tokenizer::HfTokenizer;
+use super::hf::HfTokenizer;
 use super::style::Style;
 use super::utf8::Utf8Stream;
 use super::{Encoding, GgufVocab, SpecialTokens, TokenizerConfig};
@@ -70,7 +70,7 @@ impl Tokenizer {
     /// [`Tokenizer::from_folder`].
     ///
     /// # Errors
-    /// `InvalidFile` if the `tokenizers` crate cannot read it.
+    /// `InvalidFile` if the `tokenizers` crate cannot read it, or would not be able to run it.
     pub fn from_json(json: &[u8]) -> Result<Self> {
         Ok(Self { kind: Kind::Hf(Box::new(HfTokenizer::new(json)?)) })
     }
@@ -198,7 +198,7 @@ impl Tokenizer {
         }
     }
 
-    /// How many tokens there are, added ones included.
+    /// How many ids there are: one more than the highest one, added tokens included. Not each needs to have a token.
     pub fn vocab_size(&self) -> usize {
         match &self.kind {
             Kind::Hf(hf) => hf.vocab_size(),
