@@ -33,10 +33,11 @@ impl Mapping {
             };
             Error::new(kind, format!("{}: {e}", path.display()))
         };
-        let file = File::open(path).map_err(io)?;
-        if !file.metadata().map_err(io)?.is_file() {
+        // Asked before opening: to open a pipe waits for who writes to it.
+        if !std::fs::metadata(path).map_err(io)?.is_file() {
             bail!(InvalidFile, "{}: not a regular file", path.display());
         }
+        let file = File::open(path).map_err(io)?;
         Ok(Self(Arc::new(Source::Mapped(ffi::map(&file).map_err(io)?))))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use rlx_gguf::Gguf;
+use rlx_gguf::{Gguf, Mapping};
 use rlx_ir::bail;
 use rlx_ir::convert::decode_row;
 
@@ -21,11 +21,7 @@ impl Imatrix {
     /// # Errors
     /// `NotFound`, `Io`; `InvalidFile` where it is damaged or holds no matrices.
     pub fn open(path: &Path) -> Result<Self> {
-        let bytes = match std::fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => bail!(NotFound, "{}: {e}", path.display()),
-            Err(e) => bail!(Io, "{}: {e}", path.display()),
-        };
+        let bytes = Mapping::open(path)?;
         let columns = match bytes.starts_with(b"GGUF") {
             true => from_gguf(&Gguf::from_mapping(bytes, path)?),
             false => from_binary(&bytes),

@@ -9,6 +9,7 @@ use super::hf::HfTokenizer;
 use super::style::Style;
 use super::utf8::Utf8Stream;
 use super::{Encoding, GgufVocab, SpecialTokens, TokenizerConfig};
+use crate::files::small;
 use crate::{Error, Result};
 
 /// How a text is encoded.
@@ -80,15 +81,11 @@ impl Tokenizer {
     /// `config.json`, where these files are there.
     ///
     /// # Errors
-    /// `NotFound` without a `tokenizer.json`; `InvalidFile` for a file that is damaged.
+    /// `NotFound` without a `tokenizer.json`; `InvalidFile` for a file that is damaged or far too long.
     pub fn from_folder(folder: &Path) -> Result<Self> {
         let path = folder.join("tokenizer.json");
-        let json = match std::fs::read(&path) {
-            Ok(json) => json,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                bail!(NotFound, "{}: no such file, and the model needs its tokenizer", path.display())
-            }
-            Err(e) => bail!(Io, "{}: {e}", path.display()),
+        let Some(json) = small::read_optional(&path)? else {
+            bail!(NotFound, "{}: no such file, and the model needs its tokenizer", path.display())
         };
         let mut tokenizer = Self::from_json(&json).map_err(|e| e.context(folder.display()))?;
         tokenizer.set_roles(&TokenizerConfig::from_folder(folder)?);
