@@ -2,24 +2,21 @@
 
 use std::path::Path;
 
-use rlx_ir::{ErrorKind, bail};
+use rlx_ir::bail;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::files::{MAX_SIDE_FILE, read_bounded};
+use crate::files::small;
 use crate::{Error, Result};
 
 /// The parsed file `folder/name`, or `None` if there is no such file.
 ///
 /// # Errors
-/// `InvalidFile` if it is no file, no JSON or not of the expected form, `Io` if it cannot be read; both name the file.
+/// `InvalidFile` if it is no JSON, not of the expected form, no regular file or far too long (16 MiB, `tokenizer.json`
+/// 512 MiB); `Io` if it cannot be read; both name the file.
 pub fn read_optional<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>> {
     let path = folder.join(name);
-    let text = match read_bounded(&path, MAX_SIDE_FILE) {
-        Ok(text) => text,
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(e),
-    };
+    let Some(text) = small::read_optional(&path)? else { return Ok(None) };
     match serde_json::from_slice(&text) {
         Ok(value) => Ok(Some(value)),
         Err(e) => bail!(InvalidFile, "{}: {e}", path.display()),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use rlx::ir::{Tick, bail};
-use rlx::models::embedding::{BUNDLED_MODEL, EmbedRequest, Prompt};
+use rlx::models::embedding::{BUNDLED_MODEL, EmbedRequest, Prompt, Truncation};
 use rlx::models::hub;
 use rlx::models::sentence_transformers::PoolingMode;
 use rlx::prelude::*;
@@ -48,6 +48,9 @@ pub struct Embed {
     /// Puts this before each text
     #[arg(long, value_name = "STR", allow_hyphen_values = true)]
     prefix: Option<String>,
+    /// Refuses texts that are too long for the model, instead of cutting them
+    #[arg(long)]
+    no_truncate: bool,
     /// The most tokens that are run together
     #[arg(long, value_name = "N")]
     batch_tokens: Option<usize>,
@@ -159,6 +162,7 @@ impl Embed {
             pooling: self.pooling.mode(),
             normalize: self.no_normalize.then_some(false),
             dims: self.dims,
+            truncation: if self.no_truncate { Truncation::Refuse } else { Truncation::Cut },
             ..EmbeddingOptions::default()
         };
         if let Some(tokens) = self.batch_tokens {

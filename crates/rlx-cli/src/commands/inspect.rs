@@ -9,7 +9,7 @@ use rlx::ir::bail;
 use rlx::models::arch::{self, Family};
 use rlx::models::embedding::shipped;
 use rlx::models::encoder::Encoder;
-use rlx::models::files::{ModelConfig, ModelFiles};
+use rlx::models::files::{HfConfig, ModelConfig, ModelFiles};
 use rlx::models::hub;
 use rlx::models::sentence_transformers::EmbeddingConfig;
 use rlx::models::text::TokenizerConfig;
@@ -144,7 +144,7 @@ impl Inspect {
     fn model(&self, files: &ModelFiles) -> Result<Report> {
         match files.config() {
             ModelConfig::Gguf(gguf) => self.gguf(gguf),
-            ModelConfig::Hf(config) => self.folder(files, config.path()),
+            ModelConfig::Hf(config) => self.folder(files, config),
         }
     }
 
@@ -185,7 +185,7 @@ impl Inspect {
         Ok(report)
     }
 
-    fn folder(&self, files: &ModelFiles, config_path: &Path) -> Result<Report> {
+    fn folder(&self, files: &ModelFiles, config: &HfConfig) -> Result<Report> {
         let mut tensors = Vec::new();
         for name in files.tensor_names().iter() {
             let ty = files.source().weight(name)?.ty;
@@ -199,11 +199,7 @@ impl Inspect {
         }
         let mut report = self.collect("safetensors with config.json".to_owned(), tensors);
         report.set_architecture(files.architecture());
-        let text = std::fs::read(config_path).map_err(|e| crate::error::io(config_path.display(), &e))?;
-        let config: Map<String, Value> = match serde_json::from_slice(&text) {
-            Ok(config) => config,
-            Err(e) => bail!(InvalidFile, "{}: {e}", config_path.display()),
-        };
+        let config = config.keys().clone();
         for key in HF_SIZES {
             if let Some(value) = config.get(*key) {
                 report.sizes.insert((*key).to_owned(), value.clone());

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rlx_gguf::MetadataBuilder;
 
-use crate::files::read_start;
+use crate::files::small;
 
 /// The longest card that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -23,7 +23,7 @@ pub(super) fn metadata(m: &mut MetadataBuilder, folder: &Path) {
 
 /// The `license` of the card in `folder`, if there is one.
 fn license(folder: &Path) -> Option<String> {
-    let bytes = read_start(&folder.join("README.md"), MAX_BYTES).ok()?;
+    let bytes = small::read_up_to(&folder.join("README.md"), MAX_BYTES).ok()?;
     of_text(std::str::from_utf8(&bytes).ok()?)
 }
 

@@ -9,7 +9,7 @@ use rlx_runtime::Runtime;
 use super::batch::batches;
 use super::embeddings::{Embedded, Embeddings};
 use super::network::open_network;
-use super::options::{EmbedRequest, EmbeddingOptions, Prompt};
+use super::options::{EmbedRequest, EmbeddingOptions, Prompt, Truncation};
 use crate::arch::{EmbeddingHead, EncoderGraph, EncoderOutput, EncoderShape};
 use crate::encoder::{EncoderSession, Packed};
 use crate::files::{ModelConfig, ModelFiles};
@@ -31,6 +31,7 @@ pub struct EmbeddingModel {
     config: EmbeddingConfig,
     prompt: Prompt,
     limit: usize,
+    truncation: Truncation,
     shape: EncoderShape,
     dim: usize,
     batch_tokens: usize,
@@ -112,6 +113,7 @@ impl EmbeddingModel {
             tokenizer,
             prompt: options.prompt.clone(),
             limit,
+            truncation: options.truncation,
             shape: encoder.shape(),
             dim,
             batch_tokens: options.batch_tokens,
@@ -124,8 +126,8 @@ impl EmbeddingModel {
     /// The vectors of `texts`, in their order.
     ///
     /// # Errors
-    /// The first error of a text, which is named by its index: `NonFinite` where its vector holds NaN or an infinity. The
-    /// model stays usable; [`embed_each`](Self::embed_each) gives the vectors of the other texts.
+    /// The first error of a text, which is named by its index: `NonFinite` where its vector holds NaN or an infinity,
+    /// `ContextExceeded` where it is too long and [`Truncation::Refuse`] was asked for. The model stays usable; [`embed_each`](Self::embed_each) gives the vectors of the other texts.
     pub fn embed<S: AsRef<str>>(&self, texts: impl IntoIterator<Item = S>) -> Result<Embeddings> {
         let texts: Vec<S> = texts.into_iter().collect();
         Embeddings::collect(self.embed_each(&texts, &EmbedRequest::default())?, self.dim)
@@ -196,7 +198,7 @@ impl EmbeddingModel {
         self.dim
     }
 
-    /// The most tokens of a text; what is beyond is cut off.
+    /// The most tokens of a text; what is beyond is cut off or refused, see [`Truncation`].
     pub fn max_seq_length(&self) -> usize {
         self.limit
     }
@@ -243,6 +245,14 @@ impl EmbeddingModel {
             prefix => Cow::Owned(format!("{prefix}{text}")),
         };
         let mut encoding = self.tokenizer.encode(&self.fold(&text), EncodeOptions::default())?;
+        if self.truncation == Truncation::Refuse && encoding.len() > self.limit {
+            bail!(
+                ContextExceeded,
+                "it has {} tokens, and the model takes {} at most; shorten it, or let it be cut",
+                encoding.len(),
+                self.limit
+            );
+        }
         let truncated = encoding.truncate(self.limit);
         if let Some(id) = encoding.ids.iter().find(|id| **id as usize >= self.shape.vocab_size) {
             bail!(

@@ -5,12 +5,8 @@ use std::path::{Path, PathBuf};
 use rlx_ir::bail;
 use serde_json::{Map, Value};
 
-use super::limits;
-use super::read::read_bounded;
+use super::{limits, small};
 use crate::{Error, Result};
-
-/// Longer files are refused, in bytes.
-const MAX_BYTES: u64 = 16 << 20;
 
 /// A `config.json`. The getters give `None` where a key is absent or `null`, and an `InvalidFile` error that names file,
 /// key and value where it holds something else; the `require_` forms make an absent key an error too.
@@ -26,7 +22,7 @@ impl HfConfig {
     /// # Errors
     /// `NotFound`, `Io`; `InvalidFile` where it is no JSON object or longer than 16 MiB.
     pub fn open(path: &Path) -> Result<Self> {
-        let bytes = read_bounded(path, MAX_BYTES)?;
+        let bytes = small::read_up_to(path, small::CONFIG_BYTES)?;
         match serde_json::from_slice(&bytes) {
             Ok(Value::Object(keys)) => Ok(Self { path: path.to_owned(), keys }),
             Ok(_) => bail!(InvalidFile, "{}: expected a JSON object", path.display()),
@@ -37,6 +33,11 @@ impl HfConfig {
     /// A config with these keys, called `path` in messages.
     pub fn new(path: impl Into<PathBuf>, keys: Map<String, Value>) -> Self {
         Self { path: path.into(), keys }
+    }
+
+    /// All keys.
+    pub fn keys(&self) -> &Map<String, Value> {
+        &self.keys
     }
 
     /// The file.

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use rlx_ir::{ErrorKind, bail};
+use rlx_ir::bail;
 
 use super::gguf_tokenizer::GgufTokenizer;
-use super::hf_tokenizer::HfTokenizer;
+use super::hf::HfTokenizer;
 use super::style::Style;
 use super::utf8::Utf8Stream;
 use super::{Encoding, GgufVocab, SpecialTokens, TokenizerConfig};
-use crate::files::{MAX_SIDE_FILE, read_bounded};
+use crate::files::small;
 use crate::{Error, Result};
 
 /// How a text is encoded.
@@ -71,7 +71,7 @@ impl Tokenizer {
     /// [`Tokenizer::from_folder`].
     ///
     /// # Errors
-    /// `InvalidFile` if the `tokenizers` crate cannot read it.
+    /// `InvalidFile` if the `tokenizers` crate cannot read it, or would not be able to run it.
     pub fn from_json(json: &[u8]) -> Result<Self> {
         Ok(Self { kind: Kind::Hf(Box::new(HfTokenizer::new(json)?)) })
     }
@@ -81,15 +81,11 @@ impl Tokenizer {
     /// `config.json`, where these files are there.
     ///
     /// # Errors
-    /// `NotFound` without a `tokenizer.json`; `InvalidFile` for a file that is damaged.
+    /// `NotFound` without a `tokenizer.json`; `InvalidFile` for a file that is damaged or far too long.
     pub fn from_folder(folder: &Path) -> Result<Self> {
         let path = folder.join("tokenizer.json");
-        let json = match read_bounded(&path, MAX_SIDE_FILE) {
-            Ok(json) => json,
-            Err(e) if e.kind() == ErrorKind::NotFound => {
-                bail!(NotFound, "{}: no such file, and the model needs its tokenizer", path.display())
-            }
-            Err(e) => return Err(e),
+        let Some(json) = small::read_optional(&path)? else {
+            bail!(NotFound, "{}: no such file, and the model needs its tokenizer", path.display())
         };
         let mut tokenizer = Self::from_json(&json).map_err(|e| e.context(folder.display()))?;
         tokenizer.set_roles(&TokenizerConfig::from_folder(folder)?);
@@ -199,7 +195,7 @@ impl Tokenizer {
         }
     }
 
-    /// How many tokens there are, added ones included.
+    /// How many ids there are: one more than the highest one, added tokens included. Not each needs to have a token.
     pub fn vocab_size(&self) -> usize {
         match &self.kind {
             Kind::Hf(hf) => hf.vocab_size(),

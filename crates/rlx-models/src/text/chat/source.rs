@@ -6,7 +6,7 @@ use rlx_gguf::Metadata;
 use rlx_ir::bail;
 use serde_json::Value;
 
-use crate::files::read_text;
+use crate::files::small;
 use crate::json;
 use crate::{Error, Result};
 
@@ -25,11 +25,11 @@ pub(super) fn from_folder(folder: &Path) -> Result<Sources> {
     let mut sources = Sources::new();
     let file = folder.join("chat_template.jinja");
     if file.exists() {
-        sources.push((DEFAULT.to_owned(), read_text(&file)?));
+        sources.push((DEFAULT.to_owned(), small::read_text(&file)?));
     }
     for path in jinja_files(&folder.join("additional_chat_templates")) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        sources.push((name, read_text(&path)?));
+        sources.push((name, small::read_text(&path)?));
     }
     for name in ["tokenizer_config.json", "chat_template.json"] {
         if !sources.is_empty() {
