@@ -7,6 +7,7 @@ mod compiled;
 mod lint;
 mod regions;
 
+use rlx_kernels::Kernel;
 use rlx_kernels::source::{SOURCES, Target, library};
 
 #[test]
@@ -72,7 +73,8 @@ fn the_metal_text_has_an_entry_point_with_every_buffer() {
     assert!(!text.contains("#define device") && !text.contains("#include \""));
 }
 
-/// Writes the text for CUDA where `CUDA_TEXT` says, for `scripts/check-cuda-kernels`.
+/// Writes the text for CUDA where `CUDA_TEXT` says, for `scripts/check-cuda-kernels`; where `CUDA_SAMPLE` says, one of regions
+/// and of the kernel of each function that takes the most threadgroup memory: machine code of all takes minutes.
 #[test]
 fn the_cuda_text_has_every_entry_point() {
     let kernels = regions::all();
@@ -82,5 +84,18 @@ fn the_cuda_text_has_every_entry_point() {
     }
     if let Some(path) = std::env::var_os("CUDA_TEXT") {
         std::fs::write(path, text).unwrap();
+    }
+    let mut sample: Vec<&Kernel> = Vec::new();
+    for kernel in &kernels {
+        let function = |k: &Kernel| k.function.split('<').next().unwrap_or_default().to_owned();
+        match sample.iter_mut().find(|k| function(k) == function(kernel)) {
+            Some(most) if most.scratch_bytes() > kernel.scratch_bytes() => {}
+            Some(most) => *most = kernel,
+            None => sample.push(kernel),
+        }
+    }
+    assert!(sample.len() > regions::regions().len() + 20, "{}", sample.len());
+    if let Some(path) = std::env::var_os("CUDA_SAMPLE") {
+        std::fs::write(path, library(Target::Cuda, sample)).unwrap();
     }
 }
