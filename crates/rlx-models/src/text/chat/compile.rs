@@ -184,10 +184,8 @@ fn guarded<'s>(expr: &Expr<'s>) -> Expr<'s> {
             Expr::Slice(Spanned::new(new, span))
         }
         Expr::UnaryOp(s) => {
-            let op = match s.op {
-                ast::UnaryOpKind::Not => ast::UnaryOpKind::Not,
-                ast::UnaryOpKind::Neg => ast::UnaryOpKind::Neg,
-            };
+            let not = matches!(s.op, ast::UnaryOpKind::Not);
+            let op = if not { ast::UnaryOpKind::Not } else { ast::UnaryOpKind::Neg };
             Expr::UnaryOp(Spanned::new(ast::UnaryOp { op, expr: guarded(&s.expr) }, span))
         }
         Expr::BinOp(s) => {

@@ -26,7 +26,7 @@ pub(super) fn check(source: &str, syntax: SyntaxConfig) -> Result<(), Error> {
             Token::VariableStart | Token::BlockStart => tag = Tag::default(),
             Token::BlockEnd => match tag.name.as_str() {
                 "if" | "for" | "with" | "block" | "filter" | "macro" | "call" | "autoescape" => {
-                    blocks.push(1)
+                    blocks.push(1);
                 }
                 "set" if !tag.assigns => blocks.push(1),
                 "elif" => *blocks.last_mut().unwrap_or(&mut 0) += 1,
