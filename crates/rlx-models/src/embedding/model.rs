@@ -74,6 +74,7 @@ impl EmbeddingModel {
         let _span = tracing::debug_span!("load", model = %files.path().display()).entered();
         let (encoder, mut config) = open_network(files)?;
         let (tokenizer, tokenizer_limit) = beside(files)?;
+        tokenizer.check_rows(encoder.shape().vocab_size).map_err(|e| e.context(files.path().display()))?;
         if let Some(mode) = options.pooling {
             config.pooling = vec![mode];
             config.sources.pooling = "asked for".into();
@@ -254,13 +255,7 @@ impl EmbeddingModel {
             );
         }
         let truncated = encoding.truncate(self.limit);
-        if let Some(id) = encoding.ids.iter().find(|id| **id as usize >= self.shape.vocab_size) {
-            bail!(
-                InvalidFile,
-                "the tokenizer gives the token {id}, but the network has {} tokens only",
-                self.shape.vocab_size
-            );
-        }
+        self.tokenizer.check_ids(&encoding.ids, self.shape.vocab_size)?;
         if encoding.is_empty() {
             bail!(InvalidArgument, "the text has no tokens, and the model adds none");
         }

@@ -203,6 +203,66 @@ impl Tokenizer {
         }
     }
 
+    /// Checks that this is the tokenizer of a network with `rows` token vectors.
+    ///
+    /// Fewer tokens are usual: tables of token vectors are padded. A few more are too, if they are added ones, which a model
+    /// was not trained with: they are refused where a text holds them, by [`Tokenizer::check_ids`].
+    ///
+    /// # Errors
+    /// `InvalidFile` where a token of ordinary text has no vector.
+    pub fn check_rows(&self, rows: usize) -> Result<()> {
+        let ids = self.vocab_size();
+        let beyond = match &self.kind {
+            Kind::Hf(hf) => hf.text_token_from(rows),
+            Kind::Gguf(gguf) => gguf.text_token_from(rows),
+        };
+        if let Some(id) = beyond {
+            bail!(
+                InvalidFile,
+                "the tokenizer has the token {:?} ({id}), but the network has {rows} tokens only: they do not belong together",
+                self.brief_token(id)
+            );
+        }
+        if ids > rows {
+            tracing::warn!(
+                "the tokenizer has ids up to {}, and the network {rows} tokens: texts with such a token are refused",
+                ids - 1
+            );
+        } else if ids < rows / 10 * 9 {
+            tracing::warn!(
+                "the tokenizer has {ids} tokens, and the network {rows}: they may not belong together"
+            );
+        }
+        Ok(())
+    }
+
+    /// Checks that a network with `rows` token vectors has one for each of `ids`.
+    ///
+    /// # Errors
+    /// `InvalidFile` naming the token that has none.
+    pub fn check_ids(&self, ids: &[u32], rows: usize) -> Result<()> {
+        match ids.iter().find(|id| **id as usize >= rows) {
+            None => Ok(()),
+            Some(&id) => bail!(
+                InvalidFile,
+                "the tokenizer gives the token {:?} ({id}), but the network has {rows} tokens only",
+                self.brief_token(id)
+            ),
+        }
+    }
+
+    /// The ids below `end` that have no token, ascending: nothing can be written with them.
+    pub fn gaps(&self, end: usize) -> Vec<u32> {
+        match &self.kind {
+            Kind::Hf(hf) => hf.gaps(end),
+            Kind::Gguf(gguf) => (0u32..).take(end).skip(gguf.vocab_size()).collect(),
+        }
+    }
+
+    fn brief_token(&self, id: u32) -> String {
+        self.token(id).unwrap_or_default().chars().take(80).collect()
+    }
+
     /// The tokens with a role.
     pub fn special_tokens(&self) -> &SpecialTokens {
         match &self.kind {

@@ -27,8 +27,9 @@ pub(super) struct HfTokenizer {
     style: Style,
     num_prefix: usize,
     num_suffix: usize,
-    /// One more than the highest id.
+    /// One more than the highest id, and one more than that of the model, which has no added tokens.
     num_ids: usize,
+    model_ids: usize,
 }
 
 impl HfTokenizer {
@@ -64,6 +65,7 @@ impl HfTokenizer {
             num_prefix,
             num_suffix,
             num_ids: checked.model_ids.max(added_ids),
+            model_ids: checked.model_ids,
         })
     }
 
@@ -81,6 +83,25 @@ impl HfTokenizer {
 
     pub(super) fn vocab_size(&self) -> usize {
         self.num_ids
+    }
+
+    /// A token from `first` on that is ordinary text: one of the model's, and no added one.
+    pub(super) fn text_token_from(&self, first: usize) -> Option<u32> {
+        if self.model_ids <= first {
+            return None;
+        }
+        let added = self.parsing.get_added_tokens_decoder();
+        let beyond = self.parsing.get_vocab(false).into_values();
+        beyond.filter(|id| *id as usize >= first && !added.contains_key(id)).min()
+    }
+
+    /// The ids below `end` that have no token.
+    pub(super) fn gaps(&self, end: usize) -> Vec<u32> {
+        if end <= self.num_ids && self.parsing.get_vocab_size(true) >= self.num_ids {
+            return Vec::new();
+        }
+        let vocab: HashSet<u32> = self.parsing.get_vocab(true).into_values().collect();
+        (0u32..).take(end).filter(|id| !vocab.contains(id)).collect()
     }
 
     pub(super) fn id_of(&self, token: &str) -> Option<u32> {
