@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(token_ids(&json!({}), "eos_token_id").unwrap(), [0; 0]);
         for bad in [json!(-1), json!(1.5), json!("x"), json!([1, null]), json!({}), json!(5_000_000_000u64)] {
             let e = ids(bad).unwrap_err();
-            assert_eq!(e.kind(), ErrorKind::InvalidFile);
+            assert_eq!(e.kind(), rlx_ir::ErrorKind::InvalidFile);
             assert!(e.to_string().contains("eos_token_id"), "{e}");
         }
     }
