@@ -88,9 +88,9 @@ pub fn top_k<T: Ordered>(
         for (x, (values, indices)) in x[i * each * cols..].chunks_exact(cols).zip(outs) {
             places.clear();
             if k <= FEW {
-                keep_best(x, k, &mut places)
+                keep_best(x, k, &mut places);
             } else {
-                select(x, k, &mut places)
+                select(x, k, &mut places);
             }
             for ((value, index), (_, place)) in values.iter_mut().zip(indices).zip(&places) {
                 *value = x[place.0 as usize];
