@@ -140,12 +140,14 @@ fn binary_functions_broadcast_by_strides() {
     }
 }
 
+type OfIntegers = fn(i32, i32) -> i32;
+
 #[test]
 fn arithmetic_broadcasts_by_strides_wraps_and_refuses_to_divide_by_zero() {
     let mut numbers = Numbers::new(6);
     let x: Vec<i32> = (0..120_000).map(|_| numbers.next() as i32 | 1).collect();
     for (shape, of_a, of_b) in BROADCASTS {
-        let functions: [(Arithmetic, fn(i32, i32) -> i32); 5] = [
+        let functions: [(Arithmetic, OfIntegers); 5] = [
             (Arithmetic::Add, i32::wrapping_add),
             (Arithmetic::Mul, i32::wrapping_mul),
             (Arithmetic::Div, i32::wrapping_div),

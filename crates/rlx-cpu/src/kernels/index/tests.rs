@@ -71,7 +71,7 @@ fn nan_is_the_largest_and_zeros_are_equal() {
 #[test]
 fn rows_that_do_not_fit_are_refused() {
     everywhere(|cpu| {
-        let mut run = |cols, k, len, values: usize, indices: usize| {
+        let run = |cols, k, len, values: usize, indices: usize| {
             let x = vec![0f32; len];
             top_k(cpu, [cols, k], &x, &mut vec![0.0; values], &mut vec![0; indices])
         };
