@@ -4,14 +4,12 @@
 #[path = "common/gpu.rs"]
 mod gpu;
 
-use std::time::Duration;
-
 use rlx_gguf::Mapping;
 use rlx_ir::ErrorKind;
 use rlx_kernels::geometry::SIMD_WIDTH;
 use rlx_kernels::manifest::kernels;
 use rlx_kernels::source::{Target, library};
-use rlx_metal::driver::{CommandList, Driver, Event, Memory, Pipeline, Run};
+use rlx_metal::driver::{CommandList, Driver, Memory, Pipeline, Run};
 use rlx_runtime::weights::WeightBytes;
 
 #[test]
@@ -66,12 +64,10 @@ fn a_buffer_has_at_least_a_byte_and_at_most_what_the_device_makes() {
 }
 
 #[test]
-fn an_event_is_raised_by_its_command_buffer_and_not_before() {
+fn command_buffers_end_one_by_one() {
     let Some(driver) = gpu::driver() else { return };
-    let (event, short) = (driver.event().unwrap(), Duration::from_millis(1));
-    assert!(!event.wait(1, short));
-    let run = driver.commit(&CommandList::default(), &event, 1).unwrap();
-    assert!(event.wait(1, Duration::from_secs(60)));
-    assert_eq!(run.failure(), None);
-    assert!(!event.wait(2, short));
+    let runs = [(); 3].map(|()| driver.commit(&CommandList::default()).unwrap());
+    for run in runs {
+        run.wait().unwrap();
+    }
 }

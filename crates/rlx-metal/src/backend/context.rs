@@ -22,21 +22,10 @@ pub(super) struct Memory<D: Driver> {
     pub(super) args: Range<D>,
 }
 
-impl<D: Driver> Memory<D> {
-    /// What the host may have written before a run.
-    fn host_writes(&self) -> Vec<Range<D>> {
-        let args = std::iter::once(&self.args);
-        self.inputs.iter().chain(&self.states).chain(args).cloned().collect()
-    }
-}
-
 /// One place to run an executable in.
 pub(super) struct MetalContext<D: Driver> {
     shared: Arc<Shared<D>>,
     memory: Memory<D>,
-    event: Arc<D::Event>,
-    /// What the event reaches with the last run.
-    runs: u64,
     /// A run on its way, also where its `Pending` was leaked: nobody touches the memory before it has ended.
     flight: Mutex<Option<Submitted<D>>>,
     state_sizes: Bindings,
@@ -72,12 +61,9 @@ impl<D: Driver> MetalContext<D> {
             states,
             args: region(shared.args_bytes as u64, 4)?,
         };
-        let event = Arc::new(driver.event()?);
         Ok(Self {
             shared,
             memory,
-            event,
-            runs: 0,
             flight: Mutex::default(),
             state_sizes: state_sizes.clone(),
             bindings: None,
@@ -91,7 +77,7 @@ impl<D: Driver> MetalContext<D> {
     /// Waits for the run that is on its way, if there is one.
     fn land(&self) -> Result<()> {
         let submitted = self.flight.lock().unwrap_or_else(PoisonError::into_inner).take();
-        submitted.map_or(Ok(()), |s| s.wait(&self.shared.machine.driver).map(|_| ()))
+        submitted.map_or(Ok(()), |s| s.wait().map(|_| ()))
     }
 
     fn check_bound(&self) -> Result<()> {
@@ -111,8 +97,7 @@ impl<D: Driver> MetalContext<D> {
         // What fails from here on leaves half of the sizes: nothing runs with them.
         self.bindings = None;
         plan.sizes.bind_into(bindings, &mut self.sizes)?;
-        let mut list = commands(&self.shared, &mut self.memory, &self.shared.thunks, &self.sizes)?;
-        list.host_writes = self.memory.host_writes();
+        let list = commands(&self.shared, &mut self.memory, &self.shared.thunks, &self.sizes)?;
         self.list = Arc::new(list);
         self.bindings = Some(bindings.clone());
         Ok(())
@@ -146,8 +131,7 @@ impl<D: Driver> MetalContext<D> {
             self.run_step_by_step()?;
             return Ok(Pending::ready());
         }
-        self.runs += 1;
-        let submitted = self.shared.machine.submitter.submit(&self.list, &self.event, self.runs)?;
+        let submitted = self.shared.machine.submitter.submit(&self.list)?;
         *self.flight.get_mut().unwrap_or_else(PoisonError::into_inner) = Some(submitted);
         Ok(Pending::new(|| Ok(self.land()?)))
     }
@@ -156,8 +140,7 @@ impl<D: Driver> MetalContext<D> {
     fn run_step_by_step(&mut self) -> Result<()> {
         let done = self.run_each_step();
         // Arguments were overwritten, also where a step failed.
-        let mut list = commands(&self.shared, &mut self.memory, &self.shared.thunks, &self.sizes)?;
-        list.host_writes = self.memory.host_writes();
+        let list = commands(&self.shared, &mut self.memory, &self.shared.thunks, &self.sizes)?;
         self.list = Arc::new(list);
         done
     }
@@ -166,12 +149,10 @@ impl<D: Driver> MetalContext<D> {
         let shared = self.shared.clone();
         for thunk in &shared.thunks {
             let thunks = std::slice::from_ref(thunk);
-            let mut list = commands(&shared, &mut self.memory, thunks, &self.sizes)?;
-            list.host_writes = self.memory.host_writes();
-            self.runs += 1;
-            let submitted = shared.machine.submitter.submit(&Arc::new(list), &self.event, self.runs)?;
+            let list = commands(&shared, &mut self.memory, thunks, &self.sizes)?;
+            let submitted = shared.machine.submitter.submit(&Arc::new(list))?;
             // What one launch does for several steps is counted at the first.
-            self.timings.push(submitted.wait(&shared.machine.driver)?);
+            self.timings.push(submitted.wait()?);
             self.timings.extend(std::iter::repeat_n(0, thunk.steps.len() - 1));
         }
         Ok(())
@@ -199,8 +180,9 @@ impl<D: Driver> Context for MetalContext<D> {
 
     fn input(&mut self, index: usize) -> rlx_runtime::Result<&mut [u8]> {
         self.land()?;
-        let bound = self.input_range(index)?.bytes;
-        Ok(&mut bytes_mut(&mut self.memory.inputs[index])?[..bound])
+        let bound = self.input_range(index)?;
+        self.shared.machine.driver.host_wrote(&bound);
+        Ok(&mut bytes_mut(&mut self.memory.inputs[index])?[..bound.bytes])
     }
 
     fn submit(&mut self) -> rlx_runtime::Result<Pending<'_>> {
@@ -226,7 +208,10 @@ impl<D: Driver> Context for MetalContext<D> {
     fn state(&mut self, index: usize) -> rlx_runtime::Result<&mut [u8]> {
         self.land()?;
         match self.memory.states.get_mut(index) {
-            Some(range) => Ok(bytes_mut(range)?),
+            Some(range) => {
+                self.shared.machine.driver.host_wrote(range);
+                Ok(bytes_mut(range)?)
+            }
             None => Err(Error::new(rlx_ir::ErrorKind::InvalidArgument, format!("no state {index}")).into()),
         }
     }

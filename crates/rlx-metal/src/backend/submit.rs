@@ -3,23 +3,17 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use rlx_ir::bail;
 
-use crate::driver::{CommandList, Driver, Event, Run};
+use crate::driver::{CommandList, Driver, Run};
 use crate::error::{Error, Result};
 
 /// Command buffers that wait to be encoded; who comes with more waits.
 const WAITING: usize = 8;
 
-/// How long a wait lasts before the device is asked whether it has failed.
-const PATIENCE: Duration = Duration::from_millis(500);
-
 struct Job<D: Driver> {
     list: Arc<CommandList<D>>,
-    event: Arc<D::Event>,
-    value: u64,
     reply: SyncSender<Result<D::Run>>,
 }
 
@@ -51,7 +45,7 @@ impl<D: Driver> Submitter<D> {
         let work = move || {
             for job in queue {
                 // Nobody may wait for the answer any more.
-                let _ = job.reply.send(driver.commit(&job.list, &job.event, job.value));
+                let _ = job.reply.send(driver.commit(&job.list));
             }
         };
         match thread::Builder::new().name("rlx-metal".to_owned()).spawn(work) {
@@ -64,26 +58,19 @@ impl<D: Driver> Submitter<D> {
     ///
     /// # Errors
     /// `Device` where the thread has ended.
-    pub(super) fn submit(
-        &self,
-        list: &Arc<CommandList<D>>,
-        event: &Arc<D::Event>,
-        value: u64,
-    ) -> Result<Submitted<D>> {
+    pub(super) fn submit(&self, list: &Arc<CommandList<D>>) -> Result<Submitted<D>> {
         let (reply, answer) = sync_channel(1);
-        let job = Job { list: list.clone(), event: event.clone(), value, reply };
+        let job = Job { list: list.clone(), reply };
         if self.jobs.as_ref().is_none_or(|jobs| jobs.send(job).is_err()) {
             bail!(Device, "the submission thread has ended");
         }
-        Ok(Submitted { _list: list.clone(), event: event.clone(), value, answer })
+        Ok(Submitted { _list: list.clone(), answer })
     }
 }
 
 /// A list on its way. It keeps what the device uses alive.
 pub(super) struct Submitted<D: Driver> {
     _list: Arc<CommandList<D>>,
-    event: Arc<D::Event>,
-    value: u64,
     answer: Receiver<Result<D::Run>>,
 }
 
@@ -92,20 +79,10 @@ impl<D: Driver> Submitted<D> {
     ///
     /// # Errors
     /// `Device` where the command buffer failed.
-    pub(super) fn wait(self, driver: &D) -> Result<u64> {
-        let run = match self.answer.recv() {
-            Ok(run) => run?,
+    pub(super) fn wait(self) -> Result<u64> {
+        match self.answer.recv() {
+            Ok(run) => run?.wait(),
             Err(_) => bail!(Device, "the submission thread has ended"),
-        };
-        driver.waited();
-        loop {
-            let done = self.event.wait(self.value, PATIENCE);
-            if let Some(why) = run.failure() {
-                bail!(Device, "{why}");
-            }
-            if done {
-                return Ok(run.device_ns());
-            }
         }
     }
 }

@@ -11,8 +11,6 @@ use super::Driver;
 pub struct CommandList<D: Driver> {
     /// The commands.
     pub commands: Vec<Command<D>>,
-    /// What the host wrote since the last run.
-    pub host_writes: Vec<Range<D>>,
 }
 
 /// One command.
@@ -70,7 +68,7 @@ impl<D: Driver> Range<D> {
 
 impl<D: Driver> Default for CommandList<D> {
     fn default() -> Self {
-        Self { commands: Vec::new(), host_writes: Vec::new() }
+        Self { commands: Vec::new() }
     }
 }
 

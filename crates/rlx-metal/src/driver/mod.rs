@@ -9,8 +9,6 @@ pub mod objc;
 #[cfg(feature = "simulator")]
 pub mod simulator;
 
-use std::time::Duration;
-
 use rlx_kernels::Kernel;
 use rlx_kernels::geometry::DeviceLimits;
 use rlx_kernels::source::Target;
@@ -28,8 +26,6 @@ pub trait Driver: Send + Sync + 'static {
     type Library: Send + Sync;
     /// A kernel that is ready to be launched.
     type Pipeline: Pipeline;
-    /// A counter that the device raises and the host waits for.
-    type Event: Event;
     /// A command buffer on its way.
     type Run: Run;
 
@@ -65,30 +61,20 @@ pub trait Driver: Send + Sync + 'static {
     /// `Device` where the library does not hold it, or the driver refuses it.
     fn pipeline(&self, library: &Self::Library, kernel: &Kernel) -> Result<Self::Pipeline>;
 
-    /// A counter at 0.
+    /// Encodes `commands` into one command buffer and commits it. Called from one thread at a time.
     ///
     /// # Errors
     /// `Device`.
-    fn event(&self) -> Result<Self::Event>;
-
-    /// Encodes `commands` into one command buffer, which raises `event` to `value` at its end, and commits it. Called from one
-    /// thread at a time.
-    ///
-    /// # Errors
-    /// `Device`.
-    fn commit(&self, commands: &CommandList<Self>, event: &Self::Event, value: u64) -> Result<Self::Run>
+    fn commit(&self, commands: &CommandList<Self>) -> Result<Self::Run>
     where
         Self: Sized;
 
-    /// The host wrote a range outside of what command lists say: for drivers that keep books.
+    /// The host writes a range before the next command buffer is committed: for drivers that know what was written.
     fn host_wrote(&self, _range: &Range<Self>)
     where
         Self: Sized,
     {
     }
-
-    /// The host waited for a command buffer: for drivers that count.
-    fn waited(&self) {}
 }
 
 /// What is known about a device.
@@ -119,17 +105,11 @@ pub trait Pipeline: Send + Sync {
     fn max_threads(&self) -> u32;
 }
 
-/// A counter that the device raises.
-pub trait Event: Send + Sync {
-    /// Waits until the counter reaches `value`: whether it did in time.
-    fn wait(&self, value: u64, timeout: Duration) -> bool;
-}
-
 /// A command buffer on its way.
 pub trait Run: Send {
-    /// Why it failed, if it has.
-    fn failure(&self) -> Option<String>;
-
-    /// How long the device took, in nanoseconds; 0 before the end, and where the device does not tell.
-    fn device_ns(&self) -> u64;
+    /// Waits once, until the device is done; gives the nanoseconds that it took, 0 where it does not tell.
+    ///
+    /// # Errors
+    /// `Device` with the reason where the command buffer failed.
+    fn wait(self) -> Result<u64>;
 }

@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rlx_ir::{Tick, bail};
 use rlx_kernels::geometry::{DeviceLimits, Geometry};
@@ -14,8 +13,11 @@ use rlx_kernels::{Access, Kernel};
 use rlx_runtime::weights::WeightBytes;
 use rlx_simulator::{BufferId, Compiler, Launch, Library, Mode, Simulator, Slice};
 
-use super::{Command, CommandList, DeviceFacts, Dispatch, Driver, Event, Memory, Pipeline, Range, Run};
+use super::{Command, CommandList, DeviceFacts, Dispatch, Driver, Memory, Pipeline, Range, Run};
 use crate::error::{Error, Result};
+
+/// The pages of files.
+const PAGE_BYTES: usize = 4096;
 
 /// Simulated hardware.
 pub struct SimulatorDriver {
@@ -23,10 +25,12 @@ pub struct SimulatorDriver {
     compiler: Compiler,
     mode: Mode,
     facts: DeviceFacts,
-    recording: Mutex<Recording>,
+    recording: Arc<Mutex<Recording>>,
     /// The order of threads in the next dispatch.
     seed: Mutex<u64>,
     deaf: AtomicBool,
+    /// Whether weights are copied rather than used where their file is mapped.
+    copies: AtomicBool,
     /// How many command buffers are carried out before one fails.
     good: Mutex<Option<usize>>,
     /// The most threads of a threadgroup, of kernels that are made ready from now on.
@@ -42,6 +46,8 @@ pub struct Recording {
     pub waits: usize,
     /// Bytes of buffers that were made.
     pub allocated_bytes: u64,
+    /// Bytes of weights that are used where their file is mapped.
+    pub file_bytes: u64,
     /// The names of kernels that were made ready, in order.
     pub pipelines: Vec<String>,
 }
@@ -110,9 +116,18 @@ impl SimulatorDriver {
             limits: DeviceLimits::APPLE,
             features: vec![if mode == Mode::Hooked { "checked" } else { "fast" }.to_owned()],
         };
-        let (recording, seed, deaf) = (Mutex::default(), Mutex::new(0), AtomicBool::new(false));
-        let (good, threads) = (Mutex::default(), AtomicU32::new(DeviceLimits::APPLE.threads));
-        Ok(Self { gpu: Arc::default(), compiler, mode, facts, recording, seed, deaf, good, threads })
+        Ok(Self {
+            gpu: Arc::default(),
+            compiler,
+            mode,
+            facts,
+            recording: Arc::default(),
+            seed: Mutex::new(1),
+            deaf: AtomicBool::new(false),
+            copies: AtomicBool::new(false),
+            good: Mutex::default(),
+            threads: AtomicU32::new(DeviceLimits::APPLE.threads),
+        })
     }
 
     /// What was asked for since the last call.
@@ -120,8 +135,8 @@ impl SimulatorDriver {
         std::mem::take(&mut lock(&self.recording))
     }
 
-    /// The order in which threads take turns in the next dispatch; each dispatch counts on from it. 0 is the natural order
-    /// for all.
+    /// The order in which threads take turns in the next dispatch; each dispatch counts on from it, at first from 1. 0 is the
+    /// natural order for all.
     pub fn set_seed(&self, seed: u64) {
         *lock(&self.seed) = seed;
     }
@@ -129,6 +144,11 @@ impl SimulatorDriver {
     /// Leaves barriers out from now on, or no longer: what then goes wrong must be found.
     pub fn ignore_barriers(&self, ignore: bool) {
         self.deaf.store(ignore, Ordering::Relaxed);
+    }
+
+    /// Copies weights from now on, as for a device that does not take a file's pages; or no longer.
+    pub fn copy_weights(&self, copy: bool) {
+        self.copies.store(copy, Ordering::Relaxed);
     }
 
     /// After `count` more command buffers one fails and does nothing, as on a device that is reset.
@@ -149,6 +169,13 @@ impl SimulatorDriver {
         fails
     }
 
+    fn new_buffer(&self, bytes: usize, element: usize) -> Result<SimulatorBuffer> {
+        let mut gpu = lock(&self.gpu);
+        let id = gpu.buffer(bytes, element).map_err(device)?;
+        let address = gpu.host_address(id).expose_provenance();
+        Ok(SimulatorBuffer { id, address, bytes, gpu: self.gpu.clone() })
+    }
+
     fn next_seed(&self) -> u64 {
         let mut seed = lock(&self.seed);
         let own = *seed;
@@ -163,14 +190,16 @@ impl SimulatorDriver {
         let args = gpu.read(dispatch.args.slice()).map_err(device)?;
         let bindings: Vec<Option<Slice>> =
             dispatch.bindings.iter().map(|b| b.as_ref().map(Range::slice)).collect();
+        let seed = self.next_seed();
         let launch = Launch {
             kernel: &dispatch.kernel,
             geometry: dispatch.geometry,
             args: &args,
             bindings: &bindings,
-            seed: self.next_seed(),
+            seed,
         };
-        gpu.dispatch(&dispatch.pipeline.library, &launch).map_err(device)?;
+        gpu.dispatch(&dispatch.pipeline.library, &launch)
+            .map_err(|fault| device(fault).context(format!("threads in the order of seed {seed}")))?;
         Ok(())
     }
 }
@@ -203,7 +232,6 @@ impl Driver for SimulatorDriver {
     type Buffer = SimulatorBuffer;
     type Library = Arc<Library>;
     type Pipeline = SimulatorPipeline;
-    type Event = SimulatorEvent;
     type Run = SimulatorRun;
 
     const TARGET: Target = Target::Host;
@@ -214,20 +242,27 @@ impl Driver for SimulatorDriver {
 
     fn buffer(&self, bytes: usize, element: usize) -> Result<SimulatorBuffer> {
         let bytes = bytes.max(1);
-        let mut gpu = lock(&self.gpu);
-        let id = gpu.buffer(bytes, element).map_err(device)?;
+        let buffer = self.new_buffer(bytes, element)?;
         lock(&self.recording).allocated_bytes += bytes as u64;
-        Ok(SimulatorBuffer {
-            id,
-            address: gpu.host_address(id).expose_provenance(),
-            bytes,
-            gpu: self.gpu.clone(),
-        })
+        Ok(buffer)
     }
 
-    /// The host's pages are not the simulator's: strays could not be told from right accesses there.
-    fn buffer_over(&self, _bytes: &WeightBytes) -> Result<Option<(SimulatorBuffer, usize)>> {
-        Ok(None)
+    /// What stands in for the pages of a file: a buffer of as many bytes, in which `bytes` lie at the place that they have
+    /// there. What surrounds them counts as written by nobody, so that strays are found.
+    fn buffer_over(&self, bytes: &WeightBytes) -> Result<Option<(SimulatorBuffer, usize)>> {
+        match bytes {
+            WeightBytes::Mapped(mapping, _) if mapping.is_file() && !bytes.is_empty() => {}
+            _ => return Ok(None),
+        }
+        if self.copies.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let offset = bytes.as_ptr().addr() % PAGE_BYTES;
+        // Nothing writes there, so that neighbours need not be told apart.
+        let buffer = self.new_buffer((offset + bytes.len()).next_multiple_of(PAGE_BYTES), 8)?;
+        lock(&self.gpu).write(buffer.id, offset, bytes).map_err(device)?;
+        lock(&self.recording).file_bytes += bytes.len() as u64;
+        Ok(Some((buffer, offset)))
     }
 
     fn library(&self, text: &str) -> Result<Arc<Library>> {
@@ -239,20 +274,13 @@ impl Driver for SimulatorDriver {
         Ok(SimulatorPipeline { library: library.clone(), threads: self.threads.load(Ordering::Relaxed) })
     }
 
-    fn event(&self) -> Result<SimulatorEvent> {
-        Ok(SimulatorEvent::default())
-    }
-
-    fn commit(&self, list: &CommandList<Self>, event: &SimulatorEvent, value: u64) -> Result<SimulatorRun> {
+    fn commit(&self, list: &CommandList<Self>) -> Result<SimulatorRun> {
         let tick = Tick::now();
         let mut gpu = lock(&self.gpu);
         let mut done = Vec::new();
         let mut failure = self.fails().then(|| "the device was reset".to_owned());
         // Command buffers of one queue run one after the other.
         gpu.barrier();
-        for range in &list.host_writes {
-            gpu.host_wrote(range.slice()).map_err(device)?;
-        }
         let mut groups: Vec<Arc<str>> = Vec::new();
         for command in list.commands.iter().filter(|_| failure.is_none()) {
             match command {
@@ -280,17 +308,12 @@ impl Driver for SimulatorDriver {
         }
         drop(gpu);
         lock(&self.recording).command_buffers.push(done);
-        event.raise(value);
-        Ok(SimulatorRun { failure, ns: tick.elapsed_ns() })
+        Ok(SimulatorRun { failure, ns: tick.elapsed_ns(), recording: self.recording.clone() })
     }
 
     fn host_wrote(&self, range: &Range<Self>) {
         // A range that does not fit is found when it is bound.
         let _ = lock(&self.gpu).host_wrote(range.slice());
-    }
-
-    fn waited(&self) {
-        lock(&self.recording).waits += 1;
     }
 }
 
@@ -334,45 +357,21 @@ impl Pipeline for SimulatorPipeline {
     }
 }
 
-/// A counter.
-#[derive(Debug, Default)]
-pub struct SimulatorEvent {
-    value: Mutex<u64>,
-    raised: Condvar,
-}
-
-impl SimulatorEvent {
-    fn raise(&self, value: u64) {
-        *lock(&self.value) = value;
-        self.raised.notify_all();
-    }
-}
-
-impl Event for SimulatorEvent {
-    fn wait(&self, value: u64, timeout: Duration) -> bool {
-        let end = Instant::now() + timeout;
-        let mut now = lock(&self.value);
-        while *now < value {
-            let Some(left) = end.checked_duration_since(Instant::now()) else { return false };
-            now = self.raised.wait_timeout(now, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
-    }
-}
-
 /// A command buffer that was carried out.
 #[derive(Debug)]
 pub struct SimulatorRun {
     failure: Option<String>,
     ns: u64,
+    /// Where waits are counted.
+    recording: Arc<Mutex<Recording>>,
 }
 
 impl Run for SimulatorRun {
-    fn failure(&self) -> Option<String> {
-        self.failure.clone()
-    }
-
-    fn device_ns(&self) -> u64 {
-        self.ns
+    fn wait(self) -> Result<u64> {
+        lock(&self.recording).waits += 1;
+        match self.failure {
+            Some(why) => bail!(Device, "{why}"),
+            None => Ok(self.ns),
+        }
     }
 }

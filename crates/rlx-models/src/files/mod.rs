@@ -5,12 +5,16 @@
 //! bounded (see [`limits`]) before anything is sized by them, and a missing key, tensor or shard is named.
 
 mod hf_config;
+mod inside;
 pub mod limits;
 mod model_files;
 mod named_weights;
+mod own;
 mod shards;
+pub(crate) mod small;
 
 pub use hf_config::HfConfig;
+pub(crate) use inside::is_inside;
 pub use model_files::{ModelConfig, ModelFiles};
 pub use named_weights::{Alias, NameTable, NamedWeights};
 pub(crate) use shards::shard_names;

@@ -14,17 +14,16 @@ mod library;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use objc2::rc::{Retained, autoreleasepool};
 use objc2::runtime::ProtocolObject;
-use objc2_metal::{MTLCommandQueue, MTLDevice, MTLFence, MTLLibrary, MTLSharedEvent};
+use objc2_metal::{MTLCommandQueue, MTLDevice, MTLFence, MTLLibrary};
 use rlx_ir::{ErrorKind, bail};
 use rlx_kernels::Kernel;
 use rlx_kernels::source::Target;
 use rlx_runtime::weights::WeightBytes;
 
-use super::{CommandList, DeviceFacts, Driver, Event};
+use super::{CommandList, DeviceFacts, Driver};
 use crate::error::{Error, Result};
 
 pub use ffi::buffer::ObjcBuffer;
@@ -73,7 +72,6 @@ impl Driver for ObjcDriver {
     type Buffer = ObjcBuffer;
     type Library = Retained<ProtocolObject<dyn MTLLibrary>>;
     type Pipeline = ObjcPipeline;
-    type Event = ObjcEvent;
     type Run = ObjcRun;
 
     const TARGET: Target = Target::Metal;
@@ -99,31 +97,14 @@ impl Driver for ObjcDriver {
         autoreleasepool(|_| ObjcPipeline::new(&self.device, library, kernel, self.facts.limits))
     }
 
-    fn event(&self) -> Result<ObjcEvent> {
-        let event = self.device.newSharedEvent().ok_or_else(|| refused("an event"))?;
-        Ok(ObjcEvent(event))
-    }
-
-    fn commit(&self, commands: &CommandList<Self>, event: &ObjcEvent, value: u64) -> Result<ObjcRun> {
+    fn commit(&self, commands: &CommandList<Self>) -> Result<ObjcRun> {
         autoreleasepool(|_| {
             ffi::encoder::check(commands)?;
             let buffer = self.queue.commandBuffer().ok_or_else(|| refused("a command buffer"))?;
             let earlier = self.ordered.load(Relaxed).then_some(&*self.order);
             ffi::encoder::encode(&buffer, earlier, &self.order, commands)?;
             self.ordered.store(true, Relaxed);
-            Ok(ObjcRun::commit(buffer, &event.0, value))
+            Ok(ObjcRun::commit(buffer))
         })
-    }
-}
-
-/// A counter that the device raises.
-#[derive(Debug)]
-pub struct ObjcEvent(Retained<ProtocolObject<dyn MTLSharedEvent>>);
-
-impl Event for ObjcEvent {
-    fn wait(&self, value: u64, timeout: Duration) -> bool {
-        // Rounded up, so that a short time is not none.
-        let ms = u64::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
-        self.0.waitUntilSignaledValue_timeoutMS(value, ms)
     }
 }
