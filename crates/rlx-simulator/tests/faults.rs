@@ -178,6 +178,11 @@ cases! {
         else
           barrier_threadgroup();
         out[index] = 0.0f;" => Some(FaultKind::BarrierNotReached);
+    two_barriers_of_one_line_that_threads_divide_between: "
+        if (ids.thread_index < 32) barrier_threadgroup(); else barrier_device();
+        out[index] = 0.0f;" => Some(FaultKind::BarrierNotReached);
+    two_reductions_of_one_line_that_lanes_divide_between:
+        "out[index] = ids.lane < 7 ? simd_sum(1.0f) : simd_max(1.0f);" => Some(FaultKind::SimdNotReached);
     a_reduction_that_some_lanes_skip: "
         float sum = 0.0f;
         if (ids.lane < 7) sum = simd_sum(1.0f);
