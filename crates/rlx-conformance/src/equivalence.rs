@@ -129,6 +129,12 @@ fn same_tensor(expected: &Tensor, got: &Tensor, numerics: Numerics) -> Result<()
     near(expected, got, relative).map_err(|e| e.context(format!("{numerics:?}")))
 }
 
+/// How far results of a graph of several ops may be apart, relative to the largest, where values are rounded to `rounding` at
+/// other places.
+pub(crate) fn relative_of(rounding: DType) -> f64 {
+    rounding.unit_roundoff().max(64.0 * DType::F32.unit_roundoff())
+}
+
 /// Checks that two tensors have one type, and values no further apart than `relative` times the largest of `expected` (at
 /// least 1); with 0 the same bits, but for those of NaN.
 ///

@@ -10,9 +10,12 @@ mod gpu;
 use std::sync::Arc;
 
 use rlx_conformance::cases::{Sample, TABLE};
-use rlx_conformance::suite::{Exclusion, Options, check_random_graphs, run};
+use rlx_conformance::suite::{
+    Exclusion, NetworkCompute, Options, check_random_graphs, check_random_networks, run,
+};
 use rlx_ir::ops::elementwise::cast::Cast;
 use rlx_ir::{DType, Def};
+use rlx_metal::MetalBackend;
 use rlx_runtime::Backend;
 
 /// Cases of ops that have kernels.
@@ -45,6 +48,8 @@ const CASES: &[&str] = &[
     "attention",
     "paged_attention",
     "kv_write",
+    "embedding_block",
+    "pooling_head",
 ];
 
 /// Cases of ops that have none yet.
@@ -104,20 +109,28 @@ fn exclusions() -> Vec<Exclusion> {
 }
 
 #[cfg(not(target_os = "macos"))]
-fn backend() -> Option<Arc<dyn Backend>> {
-    Some(common::backend(rlx_simulator::Mode::Hooked)?)
+type Device = rlx_metal::driver::simulator::SimulatorDriver;
+#[cfg(target_os = "macos")]
+type Device = rlx_metal::driver::objc::ObjcDriver;
+
+#[cfg(not(target_os = "macos"))]
+fn backend() -> Option<Arc<MetalBackend<Device>>> {
+    common::backend(rlx_simulator::Mode::Hooked)
 }
 
 #[cfg(target_os = "macos")]
-fn backend() -> Option<Arc<dyn Backend>> {
-    Some(Arc::new(rlx_metal::MetalBackend::new(gpu::driver()?).expect("a thread")))
+fn backend() -> Option<Arc<MetalBackend<Device>>> {
+    Some(Arc::new(MetalBackend::new(gpu::driver()?).expect("a thread")))
 }
 
+/// What keeps the suite short on simulated hardware.
+const MOST_FLOPS: u64 = 2_000_000_000;
+
 #[test]
-fn every_case_passes() {
+fn every_case_passes_and_every_kernel_runs() {
     let Some(backend) = backend() else { return };
     let only = std::env::var("ONLY").unwrap_or_default();
-    let backends: Vec<Arc<dyn Backend>> = vec![backend];
+    let backends: Vec<Arc<dyn Backend>> = vec![backend.clone()];
     let exclusions = exclusions();
     let options = Options {
         exclusions: &exclusions,
@@ -129,18 +142,65 @@ fn every_case_passes() {
     };
     let report = run(&backends, &options).unwrap();
     assert!(report.failures.is_empty(), "{report}");
-    assert!(!only.is_empty() || report.samples - report.excluded > 5000, "{report}");
+    assert!(report.flops <= MOST_FLOPS, "{report}");
+    if only.is_empty() {
+        assert!(report.samples - report.excluded > 5000, "{report}");
+        assert_every_kernel_ran(&backend);
+    }
+}
+
+/// Kernels that no case reaches, with the reason.
+#[cfg(not(target_os = "macos"))]
+const NOT_REACHED: &[(&str, &str)] = &[];
+
+/// Metal does not record what it is asked for.
+#[cfg(target_os = "macos")]
+fn assert_every_kernel_ran(_: &MetalBackend<Device>) {}
+
+#[cfg(not(target_os = "macos"))]
+fn assert_every_kernel_ran(backend: &MetalBackend<Device>) {
+    use std::collections::BTreeSet;
+    let recording = backend.driver().take_recording();
+    let ran: BTreeSet<&str> = recording.dispatches().map(|d| d.kernel.as_str()).collect();
+    let all = rlx_kernels::manifest::kernels().iter().map(|k| k.name.as_str());
+    let missing: Vec<&str> =
+        all.filter(|name| !ran.contains(name) && !NOT_REACHED.iter().any(|(n, _)| n == name)).collect();
+    assert!(missing.is_empty(), "no case launches {} kernels: {missing:#?}", missing.len());
+    let reached: Vec<_> = NOT_REACHED.iter().filter(|(name, _)| ran.contains(name)).collect();
+    assert!(reached.is_empty(), "these are launched: {reached:?}");
 }
 
 #[test]
 fn random_graphs_give_what_the_interpreter_gives() {
     let Some(backend) = backend() else { return };
     let seeds = 0..280;
+    let backend: Arc<dyn Backend> = backend;
     let refused = check_random_graphs(&backend, seeds.clone(), 8).unwrap();
     let ran = seeds.count() - refused.len();
     assert!(ran >= 200, "{ran} graphs ran; refused: {refused:?}");
     let strange: Vec<_> = refused.iter().filter(|(_, reason)| !reason.contains("no kernel")).collect();
     assert!(strange.is_empty(), "{strange:?}");
+}
+
+fn check_networks(seeds: std::ops::Range<u64>, compute: NetworkCompute) -> rlx_conformance::Result<()> {
+    let Some(backend) = backend() else { return Ok(()) };
+    let backend: Arc<dyn Backend> = backend;
+    check_random_networks(&backend, seeds, compute)
+}
+
+#[test]
+fn random_networks_in_f32_give_what_the_interpreter_gives() {
+    check_networks(0..100, NetworkCompute::F32).unwrap();
+}
+
+#[test]
+fn random_networks_of_f16_give_what_the_interpreter_gives() {
+    check_networks(100..150, NetworkCompute::F16).unwrap();
+}
+
+#[test]
+fn random_networks_that_the_compiler_makes_f16_give_what_the_interpreter_gives() {
+    check_networks(150..200, NetworkCompute::MixedF16).unwrap();
 }
 
 #[test]

@@ -35,7 +35,8 @@ pub trait Context: Send {
     /// The plan.
     fn plan(&self) -> &Arc<Plan>;
 
-    /// Binds the symbols to sizes. Takes microseconds: sizes are evaluated, nothing is compiled or allocated.
+    /// Binds the symbols to sizes: evaluates sizes, which takes microseconds. The memory of arena, inputs and states is there
+    /// already; a backend that chooses kernels by sizes may compile one that no earlier sizes chose.
     ///
     /// # Errors
     /// `InvalidArgument` for what [`Plan::check`] refuses (implementations call it), or where a state's size would change.

@@ -8,13 +8,10 @@ use std::sync::Arc;
 use rlx::compile::precision::{Compute, PrecisionPolicy};
 use rlx::cpu::CpuBackend;
 use rlx::ir::env::Settings;
-use rlx::models::files::ModelFiles;
-use rlx::models::forward::{ForwardInput, forward};
-use rlx::models::options::LoadOptions;
 use rlx::models::{EmbeddingModel, EmbeddingOptions};
 use rlx::runtime::{Backend, Runtime};
 use rlx_metal::MetalBackend;
-use rlx_metal::driver::simulator::{RecordedDispatch, Recording, SimulatorDriver};
+use rlx_metal::driver::simulator::{Recording, SimulatorDriver};
 use rlx_simulator::{Mode, or_skip};
 
 /// The model that ships with the project.
@@ -104,47 +101,14 @@ fn a_run_of_minilm_is_one_command_buffer_of_few_launches() {
         let Some((_, recording)) = minilm(compute) else { return };
         let kernels: Vec<&str> = recording.dispatches().map(|d| d.kernel.as_str()).collect();
         assert_eq!((recording.command_buffers.len(), recording.waits), (1, 1), "{compute:?}");
-        assert!(kernels.len() <= 45, "{compute:?}: {} launches: {kernels:?}", kernels.len());
-        assert!(recording.barriers() < kernels.len(), "{compute:?}: {} barriers", recording.barriers());
-    }
-}
-
-/// Every encoder of which there is a small model, in f32 and f16.
-#[test]
-fn encoders_give_the_hidden_states_of_the_cpu() {
-    let Some(backend) = simulated(Mode::Hooked) else { return };
-    let metal = runtime(backend.clone());
-    let ids = [[2, 17, 40, 5, 9, 33, 3], [2, 8, 60, 11, 3, 0, 0]];
-    let mask = vec![true, true, true, true, true, true, true, true, true, true, true, true, false, false];
-    let input = ForwardInput::new(ids.concat(), Some(mask), 2, 7).unwrap();
-    // The region that the launches of a layer belong to.
-    let architectures = [
-        ("bert", "bert_layer"),
-        ("nomic_bert", "nomic_layer"),
-        ("modernbert", "attention_block"),
-        ("xlm_roberta", "bert_layer"),
-        ("gemma3_embedding", "attention_block"),
-    ];
-    for (architecture, region) in architectures {
-        let files =
-            ModelFiles::open(&at("../rlx-models/tests/fixtures/hf_models").join(architecture)).unwrap();
-        let network = |runtime: &Runtime, compute| {
-            let mut options = LoadOptions::default();
-            options.compile.precision = PrecisionPolicy::new(compute);
-            forward(runtime, &files, &options, &input)
-                .unwrap_or_else(|e| panic!("{architecture}: {e}"))
-                .values
-        };
-        let want = network(&cpu(), Compute::F32);
-        backend.driver().take_recording();
-        let got = network(&metal, Compute::F32);
-        let recording = backend.driver().take_recording();
-        let of_region = |d: &&RecordedDispatch| d.groups.iter().any(|g| g.starts_with(region));
-        assert!(recording.dispatches().any(|d| of_region(&d)), "{architecture} has no {region}");
-        let off = got.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-        assert!(off < 2e-4, "{architecture}: {off}");
-        let half = cosine(&network(&metal, Compute::F16), &want);
-        assert!(half >= 0.999, "{architecture} in f16: {half}");
+        // Seven for each of six layers, what comes before and after, in f16 a cast of the vectors; each reads what the one before
+        // it wrote.
+        let launches = if compute == Compute::F16 { 45 } else { 44 };
+        assert_eq!(
+            (kernels.len(), recording.barriers()),
+            (launches, launches - 1),
+            "{compute:?}: {kernels:?}"
+        );
     }
 }
 

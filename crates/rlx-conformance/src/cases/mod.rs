@@ -15,6 +15,7 @@ mod pooling;
 mod position;
 mod quant;
 mod reduce;
+mod region;
 mod sample;
 mod shape;
 mod state;
@@ -83,6 +84,8 @@ pub const TABLE: &[&dyn Case] = &[
     &embedding::embedding::Embedding,
     &state::kv_write::KvWrite,
     &fused::fused_region::FusedRegion,
+    &region::embedding_block::EmbeddingBlock,
+    &region::pooling_head::PoolingHead,
 ];
 
 /// The float dtypes.

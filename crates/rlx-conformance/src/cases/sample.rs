@@ -1,10 +1,10 @@
-//! Samples: a small graph around one op, with sizes and data, all from a seed.
+//! Samples: a small graph around one op, or around a few that belong together, with sizes and data, all from a seed.
 
 use std::collections::BTreeMap;
 
 use rlx_ir::interp::{RunData, SplitMix64, random_blocks};
 use rlx_ir::text::parse;
-use rlx_ir::{Bindings, DType, Graph, OpSet, Tensor, TensorType};
+use rlx_ir::{Bindings, DType, Graph, OpSet, Tensor, TensorType, Value};
 
 use crate::{Error, Result};
 
@@ -17,7 +17,7 @@ pub struct Sample {
     pub dtype: DType,
     /// What is special about it.
     pub label: String,
-    /// The graph: views, if any, and one op.
+    /// The graph: views, if any, and one op, or several where `rounding` says so.
     pub graph: Graph,
     /// The sizes of the symbols.
     pub sizes: Vec<(String, usize)>,
@@ -27,6 +27,9 @@ pub struct Sample {
     pub states: BTreeMap<String, Tensor>,
     /// Whether the data is wrong, so that interpreter and backends must refuse it.
     pub refused: bool,
+    /// For graphs of several ops: the dtype to which values are rounded between them, wherever a backend does so. `None` where
+    /// one op's own tolerance holds.
+    pub rounding: Option<DType>,
     random: SplitMix64,
 }
 
@@ -72,7 +75,7 @@ impl Samples {
             bindings.bind(name, *size)?;
         }
         let mut random = SplitMix64::new(self.seed ^ hash(&format!("{} {dtype} {label}", self.case)));
-        let mut fill = |values: Vec<(rlx_ir::Value, &str)>| -> Result<BTreeMap<String, Tensor>> {
+        let mut fill = |values: Vec<(Value, &str)>| -> Result<BTreeMap<String, Tensor>> {
             let mut tensors = BTreeMap::new();
             for (value, name) in values {
                 let ty = graph.ty(value).eval(&bindings).map_err(place)?;
@@ -84,7 +87,19 @@ impl Samples {
         let states = fill(graph.states().collect())?;
         let sizes = sizes.iter().map(|(n, s)| ((*n).to_owned(), *s)).collect();
         let case = self.case;
-        self.list.push(Sample { case, dtype, label, graph, sizes, inputs, states, refused: false, random });
+        let (refused, rounding) = (false, None);
+        self.list.push(Sample {
+            case,
+            dtype,
+            label,
+            graph,
+            sizes,
+            inputs,
+            states,
+            refused,
+            rounding,
+            random,
+        });
         let last = self.list.len() - 1;
         Ok(&mut self.list[last])
     }
@@ -161,6 +176,27 @@ impl Sample {
     /// Marks the data as wrong: interpreter and backends must refuse it.
     pub fn refuse(&mut self) {
         self.refused = true;
+    }
+
+    /// Says that the graph is several ops, between which values may be rounded to `rounding`.
+    pub fn several_ops(&mut self, rounding: DType) -> &mut Self {
+        self.rounding = Some(rounding);
+        self
+    }
+
+    /// The floating point operations of a run, as the ops count them.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where a size has no value.
+    pub fn flops(&self) -> Result<u64> {
+        let bindings = self.data()?.bindings;
+        let types = |values: &[Value]| values.iter().map(|v| self.graph.ty(*v).clone()).collect::<Vec<_>>();
+        let mut flops = 0;
+        for node in self.graph.nodes() {
+            let cost = node.op.cost(&types(&node.operands), &types(&node.results));
+            flops += bindings.size(&cost.flops)? as u64;
+        }
+        Ok(flops)
     }
 
     /// The data of an interpreter run.

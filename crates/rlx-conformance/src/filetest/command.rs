@@ -15,7 +15,7 @@ use rlx_runtime::Backend;
 use super::case::{Case, Keyword};
 use super::data::{check_results, run_data};
 use super::on_backend;
-use crate::equivalence::{interpret, numerics_of, same_meaning};
+use crate::equivalence::{interpret, numerics_of, relative_of, same_meaning};
 use crate::{Error, Result};
 
 /// Runs the case's command; returns what it prints.
@@ -196,7 +196,7 @@ fn interpreted(case: &Case, backend: Option<&Arc<dyn Backend>>) -> Result<String
     check_results(case, &outputs, &data)?;
     if let Some(ran) = ran {
         let rounding = if case.has("half") { DType::F16 } else { DType::F32 };
-        on_backend::check(&outputs, &data, &ran, rounding)?;
+        on_backend::check(&outputs, &data, &ran, relative_of(rounding))?;
     }
     if case.of(Keyword::Output).chain(case.of(Keyword::StateAfter)).next().is_none()
         && case.directives.is_empty()

@@ -40,6 +40,21 @@ impl Reference {
         Self::new(Evaluated::moved(tensor))
     }
 
+    /// The reference of a graph of several ops, each element of which may be off by `relative` times the largest, or times 1
+    /// where that is more.
+    ///
+    /// # Errors
+    /// An error of the block decoder.
+    pub fn of_graph(evaluated: Evaluated, relative: f64) -> Result<Self> {
+        let mut reference = Self::new(evaluated)?;
+        let finite = reference.rounded.iter().filter(|v| v.is_finite());
+        let allowed = relative * finite.fold(1.0, |most: f64, v| most.max(v.abs()));
+        reference.tolerance.fill(allowed);
+        reference.exact.clone_from(&reference.rounded);
+        reference.moved = false;
+        Ok(reference)
+    }
+
     /// The first element of `got` that is not within the tolerance.
     ///
     /// # Errors

@@ -19,11 +19,12 @@ use rlx_ir::{ErrorKind, Graph, OpSet, text};
 use rlx_runtime::Backend;
 
 use crate::cases::{Case, Sample, Samples, TABLE};
+use crate::equivalence::relative_of;
 use crate::{Error, Result};
 
 pub use compare::Reference;
 use execute::{Outcome, compile, context, execute};
-pub use random::check_random_graphs;
+pub use random::{NetworkCompute, check_random_graphs, check_random_networks};
 pub use report::{Exclusion, Failure, Report};
 pub use rows::check_row_independence;
 
@@ -108,7 +109,8 @@ fn run_case(
             report.failures.extend(what);
             continue;
         }
-        check_group(group, backends, options, &mut |index, place, what| failed[index].push((place, what)))?;
+        let mut fail = |index: usize, place, what| failed[index].push((place, what));
+        report.flops += check_group(group, backends, options, &mut fail)?;
         for (sample, failed) in group.iter().zip(failed) {
             report.samples += 1;
             let failure = |(place, what)| failure_of(sample, seed, place, what);
@@ -158,12 +160,13 @@ type Expected = std::result::Result<(Vec<Reference>, Vec<(String, Reference)>), 
 /// Takes the index of a sample, the place and what is wrong.
 type Fail<'a> = dyn FnMut(usize, String, String) + 'a;
 
+/// Gives the floating point operations that backends did.
 fn check_group(
     group: &[Sample],
     backends: &[Arc<dyn Backend>],
     options: &Options<'_>,
     fail: &mut Fail<'_>,
-) -> Result<()> {
+) -> Result<u64> {
     let graph = &group[0].graph;
     let printed = graph.to_string();
     let again = text::parse(&printed, &OpSet::builtin())?.to_string();
@@ -199,10 +202,11 @@ fn check_group(
         }
     }
     let slack = if options.flushes { f64::from(f32::MIN_POSITIVE) } else { 0.0 };
+    let mut flops = 0;
     for backend in backends {
-        check_backend(group, &expected, (backend, slack), fail)?;
+        flops += check_backend(group, &expected, (backend, slack), fail)?;
     }
-    Ok(())
+    Ok(flops)
 }
 
 /// Whether every composite of `graph` is among `names`, the ops that are left of it.
@@ -254,7 +258,11 @@ fn reference(sample: &Sample) -> Result<Expected> {
         Ok(outputs) => outputs,
         Err(e) => return Ok(Err(e.kind())),
     };
-    let outputs = outputs.into_iter().map(Reference::new).collect::<Result<_>>()?;
+    let of = |evaluated| match sample.rounding {
+        Some(rounding) => Reference::of_graph(evaluated, relative_of(rounding)),
+        None => Reference::new(evaluated),
+    };
+    let outputs = outputs.into_iter().map(of).collect::<Result<_>>()?;
     let states =
         data.states.into_iter().map(|(n, t)| Ok((n, Reference::equal(t)?))).collect::<Result<_>>()?;
     Ok(Ok((outputs, states)))
@@ -286,13 +294,14 @@ fn check(expected: &Expected, got: Result<Outcome>, slack: f64) -> Result<Option
     Ok(None)
 }
 
-/// Every sample in one context that runs them all, and in one of its own: results have equal bits.
+/// Every sample in one context that runs them all, and in one of its own: results have equal bits. Gives the floating point
+/// operations of both.
 fn check_backend(
     group: &[Sample],
     expected: &[Expected],
     (backend, slack): (&Arc<dyn Backend>, f64),
     fail: &mut Fail<'_>,
-) -> Result<()> {
+) -> Result<u64> {
     let place = place_of(backend);
     let session = match compile(backend, &group[0].graph, CompileOptions::default()) {
         Ok(session) => session,
@@ -302,12 +311,12 @@ fn check_backend(
                     fail(index, place.clone(), format!("it does not compile: {what}"));
                 }
             }
-            return Ok(());
+            return Ok(0);
         }
     };
     let plan = session.plan().clone();
     let keeps = keeps_composites(&group[0].graph, plan.steps.iter().map(|s| s.action.name()));
-    let mut shared = None;
+    let (mut shared, mut flops) = (None, 0);
     for (index, sample) in group.iter().enumerate() {
         let mut run = || -> Result<(Outcome, Option<Outcome>)> {
             let own = execute(&session, &mut context(&session, sample)?, sample)?;
@@ -323,6 +332,8 @@ fn check_backend(
             Ok((own, Some(replayed)))
         };
         let outcome = run();
+        let runs = outcome.as_ref().map_or(0, |(_, replayed)| 1 + u64::from(replayed.is_some()));
+        flops += runs * sample.flops()?;
         if let Ok((own, Some(replayed))) = &outcome
             && own != replayed
         {
@@ -336,7 +347,7 @@ fn check_backend(
             fail(index, place.clone(), format!("{what}\n{plan}"));
         }
     }
-    Ok(())
+    Ok(flops)
 }
 
 /// The backend's name with what tells its variants apart.

@@ -69,6 +69,8 @@ pub struct Report {
     pub samples: usize,
     /// Samples that an exclusion covers.
     pub excluded: usize,
+    /// Floating point operations that backends did, as ops count them.
+    pub flops: u64,
     /// What failed.
     pub failures: Vec<Failure>,
 }
@@ -96,6 +98,7 @@ impl fmt::Display for Report {
             writeln!(f, "{count} x {key}")?;
         }
         let (samples, excluded, failed) = (self.samples, self.excluded, self.failures.len());
-        write!(f, "{samples} samples, {excluded} excluded, {failed} failures")
+        let flops = self.flops as f64 / 1e9;
+        write!(f, "{samples} samples, {excluded} excluded, {failed} failures, {flops:.2} GFLOP")
     }
 }

@@ -123,7 +123,7 @@ fn batches(samples: &mut Samples) -> Result<()> {
         for (i, lengths) in lengths.iter().enumerate() {
             add(32, lengths, if i % 2 == 0 { "none" } else { "causal" })?;
         }
-        for dim in [32, 64, 128, 256] {
+        for dim in [32, 64, 96, 128, 256] {
             add(dim, &[33, 0, 37], "none")?;
             add(dim, &[33, 0, 37], "causal")?;
         }

@@ -126,6 +126,7 @@ impl Case for PagedAttention {
             let shape = Shape { dim, v_dim: dim, ..Shape::plain(DType::F32, DType::F16) };
             shape.add(samples, &format!("head_dim {dim}"), (&[0, 3, 4], &[7, 9]), None)?;
         }
+        head_dims(samples)?;
         for (heads, kv_heads) in [(4, 1), (6, 2), (3, 3), (9, 3)] {
             let shape = Shape { heads, kv_heads, ..Shape::plain(DType::F32, DType::F16) };
             let label = format!("{heads} heads over {kv_heads}");
@@ -150,4 +151,21 @@ impl Case for PagedAttention {
         }
         Ok(())
     }
+}
+
+/// The head dims that models have, for a few tokens and for prompts of many, one of them after a prefix.
+fn head_dims(samples: &mut Samples) -> Result<()> {
+    const HALVES: [DType; 2] = [DType::F32, DType::F16];
+    for (q, state) in HALVES.into_iter().flat_map(|q| HALVES.map(|state| (q, state))) {
+        for dim in [32, 64, 96, 128, 256] {
+            let shape =
+                Shape { heads: 2, kv_heads: 1, dim, v_dim: dim, page_len: 16, ..Shape::plain(q, state) };
+            for (label, starts, lengths) in
+                [("steps", [0, 3, 4], [7, 20]), ("prompts", [0, 17, 37], [17, 49])]
+            {
+                shape.add(samples, &format!("{state} {label} head_dim {dim}"), (&starts, &lengths), None)?;
+            }
+        }
+    }
+    Ok(())
 }

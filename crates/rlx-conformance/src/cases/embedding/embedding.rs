@@ -36,6 +36,18 @@ impl Case for Embedding {
             let label = format!("{ids}{shape}");
             samples.add(DType::F32, label, ("N <= 9", &[("N", 4)]), &body)?.indices("i", 7)?;
         }
+        for (table, to) in [("f32", "f16"), ("f16", "f32"), ("f16", "f16")] {
+            let Some(dtype) = DType::from_name(table) else { continue };
+            for ids in ["i64", "u32"] {
+                let body = format!(
+                    "%t = weight \"t\" : {table}[7, 5] = seed 3\n%i = input \"i\" : {ids}[N]\n\
+                     %y = embedding %t, %i {{dtype = {to}}}\nreturn %y"
+                );
+                samples
+                    .add(dtype, format!("{ids} to {to}"), ("N <= 9", &[("N", 4)]), &body)?
+                    .indices("i", 7)?;
+            }
+        }
         let body = "%t = weight \"t\" : f32[7, 5] = seed 3\n%i = input \"i\" : i32[N]\n%y = embedding %t, %i\nreturn %y";
         for n in SIZES {
             samples.add(DType::F32, format!("n={n}"), ("N <= 65", &[("N", n)]), body)?.indices("i", 7)?;

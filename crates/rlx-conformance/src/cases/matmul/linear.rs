@@ -17,6 +17,7 @@ impl Case for Linear {
     fn generate(&self, samples: &mut Samples) -> Result<()> {
         dtypes(samples)?;
         sizes(samples)?;
+        tiles(samples)?;
         epilogues(samples)?;
         views(samples)
     }
@@ -65,6 +66,26 @@ fn sizes(samples: &mut Samples) -> Result<()> {
         );
         for n in SIZES.into_iter().chain([3, 4, 5, 6, 7, 8, 13, 64]) {
             samples.add(dtype, format!("rows n={n}"), ("N <= 65", &[("N", n)]), &body)?;
+        }
+    }
+    Ok(())
+}
+
+/// A product of two by twelve tiles of 64, and fewer rows of the same, with biases of either float dtype.
+fn tiles(samples: &mut Samples) -> Result<()> {
+    for x in ["f32", "f16"] {
+        for w in [DType::F32, DType::F16] {
+            for bias in ["f32", "f16"] {
+                let body = format!(
+                    "%x = input \"x\" : {x}[N, 33]\n%w = weight \"w\" : {w}[705, 33] = seed 7\n\
+                     %b = weight \"b\" : {bias}[705] = seed 8\n%r = input \"r\" : {x}[N, 705]\n\
+                     %y = linear %x, %w, %b, %r {{bias, residual, activation = gelu}}\nreturn %y"
+                );
+                for n in [1, 3, 33, 65] {
+                    let label = format!("{x} to 705 columns, {bias} bias n={n}");
+                    samples.add(w, label, ("N <= 65", &[("N", n)]), &body)?;
+                }
+            }
         }
     }
     Ok(())

@@ -59,6 +59,13 @@ fn stacks(samples: &mut Samples) -> Result<()> {
                 samples.add(dtype, format!("{a} x {b} n={n}"), ("N <= 9", &[("N", n)]), &body)?;
             }
         }
+        // As many products as keep a GPU busy with one large tile each.
+        for (b, attrs) in [("[24, 9, 34]", ""), ("[24, 34, 9]", " {transpose_b}")] {
+            let body = format!(
+                "%a = input \"a\" : {dtype}[24, N, 9]\n%b = input \"b\" : {dtype}{b}\n%y = matmul %a, %b{attrs}\nreturn %y"
+            );
+            samples.add(dtype, format!("tiles x {b}"), ("N <= 35", &[("N", 35)]), &body)?;
+        }
         for (label, text) in [
             ("heads", "%p = transpose %x {perm = [1, 0, 2]}\n%y = matmul %p, %p {transpose_b}"),
             (

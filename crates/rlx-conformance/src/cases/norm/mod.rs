@@ -41,8 +41,8 @@ impl Norm<'_> {
     fn generate(&self, samples: &mut Samples) -> Result<()> {
         for x in FLOATS {
             for &(label, bias, attrs) in self.variants {
-                let own = Some(x).filter(|x| *x != DType::F32);
-                for weight in [DType::F32].into_iter().chain(own) {
+                let other = if x == DType::F32 { DType::F16 } else { x };
+                for weight in [DType::F32, other] {
                     let body = self.body(x, weight, 33, bias, attrs);
                     for n in [0, 1, 9] {
                         let label = format!("{label} {weight} weight n={n}");
