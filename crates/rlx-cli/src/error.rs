@@ -38,14 +38,14 @@ pub fn report_usage(e: &clap::Error) -> u8 {
         return 0;
     }
     if e.kind() == UsageKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        let command = command_of(std::env::args().skip(1));
+        let command = command_of(words());
         report(&format!("a command is missing\nfor the list of commands try '{command} --help'"));
         return ErrorKind::InvalidArgument.exit_code();
     }
     let text = e.render().to_string();
     let mut parts = Vec::new();
     // What was meant, as far as it was understood.
-    let mut help = format!("for all options try '{} --help'", command_of(std::env::args().skip(1)));
+    let mut help = format!("for all options try '{} --help'", command_of(words()));
     for line in text.lines().map(str::trim).filter(|l| !l.is_empty()) {
         if let Some(usage) = line.strip_prefix("Usage: ") {
             // The words before the first option are the command.
@@ -59,6 +59,11 @@ pub fn report_usage(e: &clap::Error) -> u8 {
     }
     report(&format!("{}\n{help}", parts.join(" ")));
     ErrorKind::InvalidArgument.exit_code()
+}
+
+/// The words of this command line; what is not UTF-8 in them is no command.
+fn words() -> impl Iterator<Item = String> {
+    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned())
 }
 
 /// The command that the words of a command line begin, or `rlx` alone.

@@ -2,6 +2,7 @@
 
 mod commands;
 mod error;
+mod lines;
 mod log;
 mod memory;
 mod model;

@@ -9,7 +9,7 @@ use rlx::ir::{Graph, bail};
 use rlx::models::arch::decoder::{self, Decoder, DecoderLimits};
 use rlx::models::arch::weight_type::WeightType;
 use rlx::models::arch::{EmbeddingHead, EncoderGraph, EncoderOutput, Family};
-use rlx::models::embedding::{BUNDLED_MODEL, bundled, open_network};
+use rlx::models::embedding::{open_network, shipped};
 use rlx::models::encoder::Encoder;
 use rlx::models::files::ModelFiles;
 use rlx::models::hub::{self, Hub, HubId};
@@ -20,16 +20,13 @@ use crate::error::{Error, Result};
 use crate::options::{Global, ModelArgs, Types};
 use crate::progress::Bar;
 
-/// Opens MODEL: the one that ships with the project, a path, or a hub id. `wanted` is what it is needed for.
-pub fn open(global: &Global, name: &str, wanted: &[&str]) -> Result<ModelFiles> {
-    let path = Path::new(name);
-    if name == BUNDLED_MODEL
-        && !path.exists()
-        && let Some(files) = bundled()?
-    {
-        return Ok(files);
+/// Opens MODEL: the name of the one that ships with the project, a path, or a hub id. `wanted` is what it is needed for.
+pub fn open(global: &Global, name: impl AsRef<Path>, wanted: &[&str]) -> Result<ModelFiles> {
+    let name = name.as_ref();
+    match shipped(name)? {
+        Some(files) => Ok(files),
+        None => Ok(ModelFiles::open(&locate(global, name, wanted)?)?),
     }
-    Ok(ModelFiles::open(&locate(global, path, wanted)?)?)
 }
 
 /// A path as it is; a hub id as the path of the model in the cache, into which it is downloaded if it is not there.
@@ -51,11 +48,24 @@ pub fn locate(global: &Global, model: &Path, wanted: &[&str]) -> Result<PathBuf>
     Ok(path?)
 }
 
+/// Says on stderr which model runs where.
+pub fn tell(files: &ModelFiles, session: &Session) {
+    let (backend, strategy) = (session.backend(), session.strategy().name());
+    tracing::info!(
+        "{} ({}) on {}: {}, run as {strategy}",
+        files.path().display(),
+        files.architecture(),
+        backend.name(),
+        backend.device().name
+    );
+}
+
 /// How a model is loaded, with a bar for the weights.
 pub fn load_options(global: &Global, types: Types) -> LoadOptions {
     let bar = load_bar(global);
     LoadOptions {
         weights: weight_type(types),
+        kv_dtype: types.kv,
         compile: compile_options(types),
         progress: Some(std::sync::Arc::new(bar)),
         ..LoadOptions::default()
@@ -85,7 +95,9 @@ pub fn language(
 ) -> Result<LanguageModel> {
     let options = language_options(args.types.types(), context);
     let bar = load_bar(global);
-    Ok(LanguageModel::load_files(runtime, open(global, &args.model, hub::TEXT)?, &options, &bar)?)
+    let model = LanguageModel::load_files(runtime, open(global, &args.model, hub::TEXT)?, &options, &bar)?;
+    tell(model.files(), model.compiled());
+    Ok(model)
 }
 
 fn weight_type(types: Types) -> WeightType {

@@ -99,6 +99,10 @@ fn a_long_text_is_cut_and_says_so() {
     assert!(run.stderr.contains("warning: text 1 was cut at 64 tokens"), "{}", run.stderr);
     let quiet = embed(&folder, &["-q", "--input", &folder.arg("long.txt")]).ok();
     assert_eq!(quiet.stderr, "");
+    let refused = embed(&folder, &["--no-truncate", "--input", &folder.arg("long.txt")]);
+    refused.failed(1, &["text 1", "524290 tokens", "64 at most"]);
+    let refused = embed(&folder, &["--no-truncate", "--input", &folder.arg("long.txt")]);
+    assert_eq!(refused.json_lines().len(), 1, "the text that fits has its vector");
 }
 
 #[test]

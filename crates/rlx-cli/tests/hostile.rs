@@ -176,6 +176,51 @@ fn missing_and_misshapen_tensors_are_named() {
 }
 
 #[test]
+fn hostile_files_beside_the_weights_are_named() {
+    let embed = |folder: &Folder| limited(&["embed", "--model", &folder.arg(""), "a"]);
+    for (tokenizer, word) in [
+        ("charsmap-too-short", "precompiled_charsmap"),
+        ("charsmap-leads-out-of-the-trie", "precompiled_charsmap"),
+        ("fixed-length-of-0", "FixedLength"),
+        ("template-token-not-listed", "special_tokens"),
+        ("bpe-prefix-longer-than-the-token", "prefix"),
+    ] {
+        let json = std::fs::read(tests_of("rlx-models", &format!("corpus/{tokenizer}.json"))).unwrap();
+        let run = embed(&Folder::bert().file("tokenizer.json", json));
+        assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
+        run.failed(3, &["tokenizer.json", word]);
+    }
+    for name in ["modules.json", "tokenizer.json", "tokenizer_config.json", "config.json"] {
+        let folder = Folder::bert();
+        std::fs::File::create(folder.path().join(name)).unwrap().set_len(20 << 30).unwrap();
+        embed(&folder).failed(3, &[name, "21474836480 bytes"]);
+    }
+    let modules = r#"[{"path": "../..", "type": "sentence_transformers.models.Transformer"}]"#;
+    embed(&Folder::bert().file("modules.json", modules)).failed(3, &["modules.json", "../.."]);
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_are_not_waited_for() {
+    let pipe = |folder: &Folder, name: &str| {
+        let _ = std::fs::remove_file(folder.path().join(name));
+        let made = std::process::Command::new("mkfifo").arg(folder.path().join(name)).status().unwrap();
+        assert!(made.success());
+    };
+    for name in ["modules.json", "config.json", "tokenizer.json", "other.safetensors"] {
+        let folder = Folder::bert();
+        if name == "other.safetensors" {
+            std::fs::remove_file(folder.path().join("model.safetensors")).unwrap();
+        }
+        pipe(&folder, name);
+        limited(&["embed", "--model", &folder.arg(""), "a"]).failed(3, &[name, "not a regular file"]);
+    }
+    let folder = Folder::new();
+    pipe(&folder, "model.gguf");
+    generate(&folder.arg("model.gguf")).failed(3, &["model.gguf", "not a regular file"]);
+}
+
+#[test]
 fn what_cannot_be_written_fails_and_leaves_nothing() {
     let folder = Folder::bert();
     let out = folder.arg("no/such/out.gguf");

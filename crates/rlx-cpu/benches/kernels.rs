@@ -1,4 +1,4 @@
-//! Rates of matrix products, of row by row and elementwise kernels, and of attention: `cargo bench -p rlx-cpu --bench kernels [-- THREADS [NAME]]`.
+//! Rates of matrix products, of row by row and elementwise kernels, of choices by index, and of attention: `cargo bench -p rlx-cpu --bench kernels [-- THREADS [NAME]]`.
 //!
 //! Prints for each case the best and the median time, GFLOP/s and GB/s of weights.
 
@@ -9,7 +9,7 @@ use half::f16;
 use rlx_cpu::kernels::attention::{Heads, Mask, Pages, Tokens, paged, ragged};
 use rlx_cpu::kernels::elementwise::{self, Binary, Unary};
 use rlx_cpu::kernels::matmul::{Arrangement, Epilogue, PackedBuf, PackedShape, Rows, packed, quantized};
-use rlx_cpu::kernels::{Cpu, memory, norm, reduce};
+use rlx_cpu::kernels::{Cpu, Strided, index, memory, norm, reduce};
 use rlx_cpu::pool::Pool;
 use rlx_cpu::simd::SimdLevel;
 use rlx_ir::DType;
@@ -154,6 +154,41 @@ fn rows(cpu: Cpu<'_>, only: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What the router of a mixture of experts does after its product, and rows that go to their places: the rate is of bytes read
+/// and written.
+fn choices(cpu: Cpu<'_>, only: &str) -> Result<(), Failure> {
+    let case = |name: &str, elems: usize, bytes: usize, f: &mut dyn FnMut() -> rlx_cpu::Result<()>| {
+        if name.contains(only) {
+            report(name, time(f)?, elems as f64, bytes as f64);
+        }
+        Ok::<(), Failure>(())
+    };
+    let (experts, chosen, hidden) = (128, 8, 1024);
+    for tokens in [1, 128, 1024] {
+        let (x, n) = (numbers(tokens * experts), tokens * chosen);
+        let (mut values, mut places) = (vec![0f32; n], vec![0i32; n]);
+        case(&format!("top_k {chosen} of [{tokens}x{experts}]"), x.len(), 4 * x.len() + 8 * n, &mut || {
+            index::top_k(cpu, [experts, chosen], &x, &mut values, &mut places)
+        })?;
+        let (sums, mut y) = (numbers(tokens), vec![0f32; n]);
+        case(&format!("Div [{tokens}x{chosen}] by a column"), n, 8 * n + 4 * tokens, &mut || {
+            let operands = [
+                Strided { data: &values[..], strides: &[chosen, 1] },
+                Strided { data: &sums[..], strides: &[1, 0] },
+            ];
+            elementwise::binary_strided(cpu, Binary::Div, &[tokens, chosen], operands, &mut y)
+        })?;
+        let n = tokens * hidden;
+        let (rows, mut out) = (numbers(n), vec![0f32; n]);
+        let indices: Vec<i64> = (0..tokens as i64).rev().collect();
+        case(&format!("scatter add [{tokens}x{hidden}]"), n, 12 * n, &mut || {
+            let places = index::Rows { outer: 1, size: tokens, inner: hidden, indices: &indices };
+            index::scatter_add(cpu, places, &rows, &rows, &mut out)
+        })?;
+    }
+    Ok(())
+}
+
 fn main() -> Result<(), Failure> {
     let args: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
     let threads = args.first().and_then(|a| a.parse().ok()).and_then(NonZeroUsize::new);
@@ -163,6 +198,7 @@ fn main() -> Result<(), Failure> {
     println!("{} threads, {}", pool.threads(), cpu.level.name());
     matmuls(cpu, &only)?;
     rows(cpu, &only)?;
+    choices(cpu, &only)?;
     for (num_heads, num_kv_heads, head_dim, len, sequences, mask) in [
         (12, 12, 32, 128, 1, Mask::None),
         (12, 12, 32, 32, 16, Mask::None),

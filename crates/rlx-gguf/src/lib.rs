@@ -4,7 +4,8 @@
 //!   hostile: every count and offset is checked against what the file holds before it is used, and memory stays within
 //!   a small multiple of the header.
 //! - [`Mapping`] shares the bytes: it outlives the reader, and gives pages back to the system.
-//! - [`Writer`] streams a file: no tensor has to be resident.
+//! - [`Writer`] streams a file: no tensor has to be resident. [`OutputFile`] is what it and all that writes a file for a
+//!   user write through.
 //! - [`GgmlType`] is the one table of tensor types, known to RLX or not.
 //!
 //! ```
@@ -38,6 +39,7 @@ mod ggml_type;
 mod mapping;
 mod metadata;
 mod metadata_builder;
+mod output;
 mod parse;
 mod reader;
 mod split;
@@ -50,6 +52,7 @@ pub use ggml_type::GgmlType;
 pub use mapping::Mapping;
 pub use metadata::Metadata;
 pub use metadata_builder::{MetadataBuilder, Number};
+pub use output::{OutputFile, same_file};
 pub use reader::Gguf;
 pub use rlx_ir::quant;
 pub use rlx_ir::quant::grids as iq_grids;

@@ -33,10 +33,11 @@ impl Mapping {
             };
             Error::new(kind, format!("{}: {e}", path.display()))
         };
-        let file = File::open(path).map_err(io)?;
-        if !file.metadata().map_err(io)?.is_file() {
+        // Before it is opened: that of a pipe waits until somebody writes.
+        if !path.metadata().map_err(io)?.is_file() {
             bail!(InvalidFile, "{}: not a regular file", path.display());
         }
+        let file = File::open(path).map_err(io)?;
         Ok(Self(Arc::new(Source::Mapped(ffi::map(&file).map_err(io)?))))
     }
 

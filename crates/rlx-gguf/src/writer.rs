@@ -1,15 +1,14 @@
 //! Writing a file, tensor by tensor: nothing has to be resident but the piece at hand.
 
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::PathBuf;
 
 use rlx_ir::{DType, ErrorKind, bail};
 
 use crate::metadata_builder::write_str;
-use crate::{ALIGNMENT_KEY, DEFAULT_ALIGNMENT, Error, GgmlType, MAGIC, MAX_DIMS, MetadataBuilder, Result};
+use crate::{
+    ALIGNMENT_KEY, DEFAULT_ALIGNMENT, Error, GgmlType, MAGIC, MAX_DIMS, MetadataBuilder, OutputFile, Result,
+};
 
 /// The longest tensor name that other readers take, in bytes.
 const MAX_NAME: usize = 63;
@@ -42,7 +41,8 @@ impl Writer {
     /// Errors: `InvalidArgument` where the path is something else than a file (a folder, a device), the alignment is no
     /// power of two up to 1 MiB or a key is empty.
     pub fn new(path: impl Into<PathBuf>, metadata: MetadataBuilder) -> Result<Self> {
-        let path = target_of(path.into())?;
+        let path = path.into();
+        OutputFile::target(&path)?;
         if metadata.keys().any(str::is_empty) {
             bail!(InvalidArgument, "{}: a metadata key is empty", path.display());
         }
@@ -133,17 +133,14 @@ impl Writer {
         let padding = padding(header.len() as u64, self.alignment);
         header.resize(header.len() + padding, 0);
 
-        let (temporary, file) = create_beside(&self.path)?;
         let mut writer = DataWriter {
-            path: self.path,
-            temporary: Some(temporary),
-            file: BufWriter::with_capacity(1 << 20, file),
+            file: OutputFile::create(&self.path)?,
             alignment: self.alignment,
             tensors: self.tensors,
             written: 0,
             failed: false,
         };
-        writer.put(&header)?;
+        writer.file.write(&header)?;
         Ok(writer)
     }
 }
@@ -153,37 +150,11 @@ fn padding(bytes: u64, alignment: u64) -> usize {
     (bytes.wrapping_neg() % alignment) as usize
 }
 
-/// The file that would be replaced at `path`, or `path` itself where there is none.
-fn target_of(path: PathBuf) -> Result<PathBuf> {
-    match path.metadata() {
-        Ok(found) if found.is_file() => Ok(path.canonicalize().unwrap_or(path)),
-        Ok(_) => {
-            bail!(InvalidArgument, "{}: it is there, and is no file that could be replaced", path.display())
-        }
-        Err(_) => Ok(path),
-    }
-}
-
-/// A new file with a name of its own in the folder of `path`.
-fn create_beside(path: &Path) -> Result<(PathBuf, File)> {
-    static COUNTER: AtomicU32 = AtomicU32::new(0);
-    let mut name = path.as_os_str().to_owned();
-    let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-    name.push(format!(".{}-{count}.partial", std::process::id()));
-    let temporary = PathBuf::from(name);
-    match OpenOptions::new().write(true).create_new(true).open(&temporary) {
-        Ok(file) => Ok((temporary, file)),
-        Err(e) => bail!(Io, "{}: cannot create: {e}", temporary.display()),
-    }
-}
-
 /// A file whose header is written: takes the tensors' data in the declared order.
 ///
 /// Dropped before [`finish`](Self::finish), it removes what it wrote; the file at the path appears whole or not at all.
 pub struct DataWriter {
-    path: PathBuf,
-    temporary: Option<PathBuf>,
-    file: BufWriter<File>,
+    file: OutputFile,
     alignment: u64,
     tensors: Vec<Declared>,
     written: usize,
@@ -219,7 +190,7 @@ impl DataWriter {
             return Err(self.invalid(name, &format!("got {} of its {bytes} bytes", bytes - left)));
         }
         let zeros = vec![0; padding(bytes, self.alignment)];
-        self.put(&zeros)?;
+        self.file.write(&zeros)?;
         self.written += 1;
         self.failed = false;
         Ok(())
@@ -228,42 +199,17 @@ impl DataWriter {
     /// Completes the file and puts it in its place.
     ///
     /// Errors: `InvalidArgument` where a tensor is missing or failed; `Io`.
-    pub fn finish(mut self) -> Result<()> {
+    pub fn finish(self) -> Result<()> {
         if let Some(next) = self.tensors.get(self.written) {
             let what = if self.failed { "its data is not whole" } else { "its data was not written" };
             return Err(self.invalid(&next.name, what));
         }
-        let io = |e: std::io::Error, path: &Path| {
-            Error::new(ErrorKind::Io, format!("{}: cannot write: {e}", path.display()))
-        };
-        self.file.flush().map_err(|e| io(e, &self.path))?;
-        self.file.get_ref().sync_all().map_err(|e| io(e, &self.path))?;
-        if let Some(temporary) = &self.temporary {
-            std::fs::rename(temporary, &self.path).map_err(|e| io(e, &self.path))?;
-        }
-        self.temporary = None;
-        Ok(())
+        self.file.finish()
     }
 
     fn invalid<E: From<Error>>(&self, name: &str, what: &str) -> E {
-        let message = format!("{}: tensor `{name}`: {what}", self.path.display());
+        let message = format!("{}: tensor `{name}`: {what}", self.file.path().display());
         Error::new(ErrorKind::InvalidArgument, message).into()
-    }
-
-    fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        match self.file.write_all(bytes) {
-            Ok(()) => Ok(()),
-            Err(e) => bail!(Io, "{}: cannot write: {e}", self.path.display()),
-        }
-    }
-}
-
-impl Drop for DataWriter {
-    fn drop(&mut self) {
-        if let Some(temporary) = self.temporary.take() {
-            // Best effort: there is nobody left to tell.
-            let _ = std::fs::remove_file(temporary);
-        }
     }
 }
 
@@ -285,7 +231,7 @@ impl TensorSink<'_> {
         match self.left.checked_sub(piece.len() as u64) {
             Some(left) => {
                 self.left = left;
-                self.writer.put(piece)
+                self.writer.file.write(piece)
             }
             None => Err(self.writer.invalid(
                 self.name,

@@ -203,3 +203,14 @@ fn a_file_without_tensors_needs_no_padding() {
     let file = Gguf::parse(Raw::new(3, 0, 0).bytes).unwrap();
     assert!(file.tensors().is_empty() && file.metadata().is_empty());
 }
+
+#[test]
+#[cfg(unix)]
+fn a_pipe_is_refused_without_waiting_for_a_writer() {
+    let folder = Folder::new();
+    let path = folder.path("fifo.gguf");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let e = Gguf::open(&path).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::InvalidFile);
+    assert!(e.message().contains("fifo.gguf: not a regular file"), "{e}");
+}

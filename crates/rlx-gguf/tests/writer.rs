@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Folder, small};
-use rlx_gguf::{DataWriter, Error, GgmlType, Gguf, MetadataBuilder, Value, Writer};
+use rlx_gguf::{DataWriter, Error, GgmlType, Gguf, MetadataBuilder, OutputFile, Value, Writer, same_file};
 use rlx_ir::quant::BlockType;
 use rlx_ir::{DType, ErrorKind};
 
@@ -162,7 +162,54 @@ fn only_files_are_replaced_and_links_are_followed() {
         data.finish().unwrap();
         assert!(std::fs::symlink_metadata(folder.path("m.gguf")).unwrap().is_symlink());
         Gguf::open(folder.path("real.gguf")).unwrap();
+        // What is not there cannot be told from what is in the way.
+        std::os::unix::fs::symlink(folder.path("nothing"), folder.path("broken.gguf")).unwrap();
+        let writer = Writer::new(folder.path("broken.gguf"), MetadataBuilder::new());
+        message(writer.map(|_| ()), "a link to what is not there");
+        assert!(folder.path("broken.gguf").is_symlink());
     }
+}
+
+#[test]
+fn a_file_that_is_written_is_like_any_new_one_and_errors_name_it() {
+    let folder = Folder::new();
+    let mut file = OutputFile::create(&folder.path("out")).unwrap();
+    file.write(b"ab").unwrap();
+    assert_eq!(folder.names().len(), 1);
+    assert!(!folder.path("out").exists());
+    file.finish().unwrap();
+    assert_eq!(
+        (folder.names(), std::fs::read(folder.path("out")).unwrap()),
+        (vec!["out".into()], b"ab".into())
+    );
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::write(folder.path("any"), "").unwrap();
+        let mode = |name: &str| folder.path(name).metadata().unwrap().permissions().mode();
+        assert_eq!(mode("out"), mode("any"));
+    }
+    let path = folder.path("no/such/folder/out");
+    let e = OutputFile::create(&path).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Io);
+    assert!(e.message().starts_with(&format!("{}: cannot create", path.display())), "{e}");
+    assert!(!e.message().contains("partial"), "{e}");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_file_is_the_same_through_links() {
+    let folder = Folder::new();
+    for name in ["a", "b"] {
+        std::fs::write(folder.path(name), "x").unwrap();
+    }
+    std::os::unix::fs::symlink(folder.path("a"), folder.path("link")).unwrap();
+    std::fs::hard_link(folder.path("a"), folder.path("hard")).unwrap();
+    for name in ["a", "link", "hard", "./a"] {
+        assert!(same_file(&folder.path("a"), &folder.path(name)), "{name}");
+    }
+    assert!(!same_file(&folder.path("a"), &folder.path("b")));
+    assert!(!same_file(&folder.path("none"), &folder.path("none")));
 }
 
 #[test]

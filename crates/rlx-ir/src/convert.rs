@@ -1,4 +1,8 @@
-//! Converting rows between dtypes through f32: what a weight source does when a graph wants another dtype than its file holds.
+//! Conversions between dtypes: of rows through f32, which is what a weight source does when a graph wants another dtype than
+//! its file holds, and of wide numbers to f16 and bf16 with one rounding. (`from_f64` of those types may round twice, where the
+//! processor converts by way of f32.)
+
+use half::{bf16, f16};
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -82,4 +86,47 @@ pub fn convert_row(
         DType::Block(block) => block.encode_for_load(scratch, out),
         _ => encode_row(to, scratch, None, out),
     }
+}
+
+/// The f16 nearest to `v`, ties to even.
+pub fn f16_from_f64(v: f64) -> f16 {
+    f16::from_f32(to_f32_sticky(v))
+}
+
+/// The bf16 nearest to `v`, ties to even.
+pub fn bf16_from_f64(v: f64) -> bf16 {
+    bf16::from_f32(to_f32_sticky(v))
+}
+
+/// The f16 nearest to `v`, ties to even.
+pub fn f16_from_i64(v: i64) -> f16 {
+    f16_from_f64(to_f64_sticky(v))
+}
+
+/// The bf16 nearest to `v`, ties to even.
+pub fn bf16_from_i64(v: i64) -> bf16 {
+    bf16_from_f64(to_f64_sticky(v))
+}
+
+/// The f32 next to `v` toward zero, with its lowest bit set where `v` is not exact: a further rounding to f16 or bf16
+/// then gives what one rounding of `v` gives (Boldo and Melquiond 2008, rounding to odd).
+fn to_f32_sticky(v: f64) -> f32 {
+    let nearest = v as f32;
+    if f64::from(nearest) == v || v.is_nan() {
+        return nearest;
+    }
+    let away = f64::from(nearest).abs() > v.abs();
+    f32::from_bits((nearest.to_bits() - u32::from(away)) | 1)
+}
+
+/// As [`to_f32_sticky`], for integers that f64 cannot hold.
+fn to_f64_sticky(v: i64) -> f64 {
+    let nearest = v as f64;
+    // Beyond 2^53 all f64 are integers; i128 holds 2^63.
+    let (exact, rounded) = (i128::from(v), nearest as i128);
+    if exact == rounded {
+        return nearest;
+    }
+    let away = rounded.abs() > exact.abs();
+    f64::from_bits((nearest.to_bits() - u64::from(away)) | 1)
 }

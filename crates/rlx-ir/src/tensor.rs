@@ -2,6 +2,7 @@
 
 use half::{bf16, f16};
 
+use crate::convert::{bf16_from_f64, bf16_from_i64, f16_from_f64, f16_from_i64};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::types::TensorType;
@@ -46,8 +47,8 @@ impl Tensor {
         }
         let bytes = match ty.dtype {
             DType::F32 => pack(values, |v| (v as f32).to_le_bytes()),
-            DType::F16 => pack(values, |v| f16::from_f32(to_f32_sticky(v)).to_le_bytes()),
-            DType::BF16 => pack(values, |v| bf16::from_f32(to_f32_sticky(v)).to_le_bytes()),
+            DType::F16 => pack(values, |v| f16_from_f64(v).to_le_bytes()),
+            DType::BF16 => pack(values, |v| bf16_from_f64(v).to_le_bytes()),
             DType::F64 => pack(values, f64::to_le_bytes),
             DType::I8 => pack(values, |v| (v as i8).to_le_bytes()),
             DType::I16 => pack(values, |v| (v as i16).to_le_bytes()),
@@ -91,10 +92,8 @@ impl Tensor {
             DType::U8 => pack(values, |v| [v as u8]),
             DType::U32 => pack(values, |v| (v as u32).to_le_bytes()),
             DType::Bool => pack(values, |v| [u8::from(v != 0)]),
-            DType::F16 | DType::BF16 => {
-                let floats: Vec<f64> = values.iter().map(|&v| to_f64_sticky(v)).collect();
-                return Self::from_f64(ty, &floats);
-            }
+            DType::F16 => pack(values, |v| f16_from_i64(v).to_le_bytes()),
+            DType::BF16 => pack(values, |v| bf16_from_i64(v).to_le_bytes()),
             DType::Block(b) => crate::bail!(InvalidArgument, "{} cannot be made of integers", b.name()),
         };
         Ok(Self { ty, bytes })
@@ -217,29 +216,6 @@ impl std::fmt::Debug for Tensor {
         f.debug_list().entries(values.iter().take(16)).finish()?;
         f.write_str(if values.len() > 16 { "..." } else { "" })
     }
-}
-
-/// The f32 next to `v` toward zero, with its lowest bit set where `v` is not exact: a further rounding to f16 or bf16
-/// then gives what one rounding of `v` gives (Boldo and Melquiond 2008, rounding to odd).
-fn to_f32_sticky(v: f64) -> f32 {
-    let nearest = v as f32;
-    if f64::from(nearest) == v || v.is_nan() {
-        return nearest;
-    }
-    let away = f64::from(nearest).abs() > v.abs();
-    f32::from_bits((nearest.to_bits() - u32::from(away)) | 1)
-}
-
-/// As [`to_f32_sticky`], for integers that f64 cannot hold.
-fn to_f64_sticky(v: i64) -> f64 {
-    let nearest = v as f64;
-    // Beyond 2^53 all f64 are integers; i128 holds 2^63.
-    let (exact, rounded) = (i128::from(v), nearest as i128);
-    if exact == rounded {
-        return nearest;
-    }
-    let away = rounded.abs() > exact.abs();
-    f64::from_bits((nearest.to_bits() - u64::from(away)) | 1)
 }
 
 fn pack<T: Copy, const B: usize>(values: &[T], convert: impl Fn(T) -> [u8; B]) -> Vec<u8> {

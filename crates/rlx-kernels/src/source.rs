@@ -108,7 +108,12 @@ pub fn library<'a>(target: Target, kernels: impl IntoIterator<Item = &'a Kernel>
         text.push('\n');
         text.push_str(source.text);
     }
-    for own in kernels.iter().filter_map(|k| k.text.as_ref()) {
+    let own = || kernels.iter().filter_map(|k| k.text.as_ref());
+    if target == Target::Metal && own().next().is_some() {
+        // Safe math still joins products and sums within a statement. Other targets have an option against it.
+        text.push_str("\n#pragma METAL fp contract(off)\n");
+    }
+    for own in own() {
         text.push('\n');
         text.push_str(own);
     }
@@ -153,4 +158,21 @@ fn passed(kernel: &Kernel) -> String {
     let names = kernel.buffers.iter().map(|b| b.name.as_str());
     let scratch = kernel.scratch.iter().map(|s| s.name);
     std::iter::once("args").chain(names).chain(scratch).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_metal_what_was_written_for_a_kernel_rounds_op_by_op() {
+        const PRAGMA: &str = "#pragma METAL fp contract(off)";
+        let kernel = &manifest::kernels()[0];
+        let own = Kernel { text: Some("// own".to_owned()), ..kernel.clone() };
+        let text = library(Target::Metal, [kernel, &own]);
+        assert!(text.find(PRAGMA).unwrap() < text.find("// own").unwrap());
+        assert!(text.find(PRAGMA).unwrap() > text.rfind("template").unwrap());
+        assert!(!library(Target::Metal, [kernel]).contains(PRAGMA));
+        assert!(!library(Target::Cuda, [&own]).contains(PRAGMA));
+    }
 }

@@ -6,19 +6,17 @@ use rlx_ir::bail;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::files::small;
 use crate::{Error, Result};
 
 /// The parsed file `folder/name`, or `None` if there is no such file.
 ///
 /// # Errors
-/// `InvalidFile` if it is no JSON or not of the expected form, `Io` if it cannot be read; both name the file.
+/// `InvalidFile` if it is no JSON, not of the expected form, no regular file or far too long (16 MiB, `tokenizer.json`
+/// 512 MiB); `Io` if it cannot be read; both name the file.
 pub fn read_optional<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>> {
     let path = folder.join(name);
-    let text = match std::fs::read(&path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => bail!(Io, "{}: {e}", path.display()),
-    };
+    let Some(text) = small::read_optional(&path)? else { return Ok(None) };
     match serde_json::from_slice(&text) {
         Ok(value) => Ok(Some(value)),
         Err(e) => bail!(InvalidFile, "{}: {e}", path.display()),
@@ -82,7 +80,6 @@ fn whole(value: &Value) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use rlx_ir::ErrorKind;
     use serde_json::json;
 
     use super::*;
@@ -96,7 +93,7 @@ mod tests {
         assert_eq!(token_ids(&json!({}), "eos_token_id").unwrap(), [0; 0]);
         for bad in [json!(-1), json!(1.5), json!("x"), json!([1, null]), json!({}), json!(5_000_000_000u64)] {
             let e = ids(bad).unwrap_err();
-            assert_eq!(e.kind(), ErrorKind::InvalidFile);
+            assert_eq!(e.kind(), rlx_ir::ErrorKind::InvalidFile);
             assert!(e.to_string().contains("eos_token_id"), "{e}");
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use rlx_compile::CompileOptions;
-use rlx_ir::Graph;
+use rlx_ir::{DType, Graph};
 use rlx_runtime::{Runtime, Session, SessionOptions, Strategy, WeightSource};
 
 use crate::Result;
@@ -22,6 +22,9 @@ pub struct LoadOptions {
     pub strategy: Option<Strategy>,
     /// The type of matrices.
     pub weights: WeightType,
+    /// The type of keys and values where the model keeps them, which of all that takes these options only
+    /// [`forward`](crate::forward::forward) of a decoder does; `None` is f32.
+    pub kv_dtype: Option<DType>,
     /// Passes and precision.
     pub compile: CompileOptions,
     /// Called while weights load.
@@ -57,6 +60,7 @@ impl fmt::Debug for LoadOptions {
             .field("device", &self.device)
             .field("strategy", &self.strategy)
             .field("weights", &self.weights)
+            .field("kv_dtype", &self.kv_dtype)
             .field("compile", &self.compile)
             .finish_non_exhaustive()
     }

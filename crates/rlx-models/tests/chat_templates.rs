@@ -82,6 +82,11 @@ fn errors_say_what_refuses_what() {
     assert!(kind == ErrorKind::InvalidArgument && message.contains("at least one message"), "{message}");
 }
 
+fn renders(source: &str) -> String {
+    let template = ChatTemplate::new(source, [("bos_token", "<s>")]).unwrap();
+    template.apply(&[ChatMessage::user("Hi")], &ChatOptions::default()).unwrap()
+}
+
 #[test]
 fn what_a_template_may_compute_has_an_end() {
     let user = [ChatMessage::user("Hi")];
@@ -96,6 +101,141 @@ fn what_a_template_may_compute_has_an_end() {
         let (kind, message) = error_of(endless, &user);
         assert_eq!(kind, ErrorKind::InvalidFile, "{message}");
     }
+}
+
+/// `step` sixty times, with `ns.x` a list at first.
+fn doubled(step: &str, end: &str) -> String {
+    format!("{{% set ns = namespace(x=['a']) %}}{{% for i in range(60) %}}{step}{{% endfor %}}{end}")
+}
+
+#[test]
+fn values_do_not_grow_without_a_bound() {
+    let user = [ChatMessage::user("Hi")];
+    for (what, source) in [
+        ("lists that are added", doubled("{% set ns.x = ns.x + ns.x %}", "{{ ns.x }}")),
+        ("lists that are added and measured", doubled("{% set ns.x = ns.x + ns.x %}", "{{ ns.x | length }}")),
+        (
+            "lists without a loop",
+            format!("{{% set x = [1] %}}{}{{{{ x }}}}", "{% set x = x + x %}".repeat(60)),
+        ),
+        ("lists that are summed", doubled("{% set ns.x = [ns.x, ns.x] | sum(start=[]) %}", "{{ ns.x }}")),
+        ("lists that are repeated", "{{ [1] * 100000000 }}".to_owned()),
+        ("lists that are repeated and joined", "{{ ([1] * 100000000) ~ 'a' }}".to_owned()),
+        ("lists that are repeated over and over", doubled("{% set ns.x = ns.x * 1000 %}", "")),
+        ("trees of lists", doubled("{% set ns.x = [ns.x, ns.x] %}", "{{ ns.x }}")),
+        ("trees of lists as JSON", doubled("{% set ns.x = [ns.x, ns.x] %}", "{{ ns.x | tojson }}")),
+        ("trees of tuples", doubled("{% set ns.x = (ns.x, ns.x) %}", "{{ ns.x }}")),
+        ("trees of dicts", doubled("{% set ns.x = {'a': ns.x, 'b': ns.x} %}", "{{ ns.x }}")),
+        ("trees of dicts by name", doubled("{% set ns.x = dict(a=ns.x, b=ns.x) %}", "{{ ns.x }}")),
+        ("trees of namespaces", doubled("{% set ns.x = namespace(a=ns.x, b=ns.x) %}", "{{ ns.x }}")),
+        ("joined texts", "{% set x = 'a' * 100000 %}{{ range(10000) | join(x) }}".to_owned()),
+        (
+            "joined texts of a method",
+            "{% set x = 'a' * 100000 %}{{ x.join(range(10000) | map('string')) }}".to_owned(),
+        ),
+        ("replaced texts", "{% set x = 'a' * 100000 %}{{ x | replace('a', x) }}".to_owned()),
+        ("replaced texts of a method", "{% set x = 'a' * 100000 %}{{ x.replace('a', x) }}".to_owned()),
+        ("indents of JSON", "{{ [[[1]]] | tojson(indent='a' * 10000000) }}".to_owned()),
+        ("widths", "{{ '{:>4000000000}'.format(1) }}".to_owned()),
+        ("precisions", "{{ '{:.4000000000f}'.format(1.5) }}".to_owned()),
+        ("widths of a key", "{{ '{0[a]:>4000000000}'.format({'a': 1}) }}".to_owned()),
+        ("widths with flags", "{{ '{:#<+4000000000,.1f}'.format(1.5) }}".to_owned()),
+        ("widths by name", "{{ '%(a)-4000000000d' | format(a=1) }}".to_owned()),
+        ("widths of a filling brace", "{{ '{:}>4000000000}'.format(1) }}".to_owned()),
+        ("many widths", format!("{{{{ '{}'.format(1) }}}}", "{0:9999}".repeat(50_000))),
+        ("widths of the filter", "{{ '%4000000000d' | format(1) }}".to_owned()),
+        ("widths from arguments", "{{ '%*d' | format(4000000000, 1) }}".to_owned()),
+        (
+            "arguments over and over",
+            format!("{{% set x = 'a' * 1000000 %}}{{{{ '{}'.format(x) }}}}", "{0}".repeat(9999)),
+        ),
+    ] {
+        let (kind, message) = error_of(&source, &user);
+        assert_eq!(kind, ErrorKind::InvalidFile, "{what}: {message}");
+    }
+}
+
+#[test]
+fn values_do_not_nest_deeper_than_the_stack() {
+    let user = [ChatMessage::user("Hi")];
+    let often = |step: &str| {
+        format!(
+            "{{% set ns = namespace(x=['a']) %}}{{% for i in range(100000) %}}{step}{{% endfor %}}{{{{ ns.x }}}}"
+        )
+    };
+    for source in [
+        often("{% set ns.x = [ns.x] %}"),
+        often("{% set ns.x = {'a': ns.x} %}"),
+        often("{% set ns.x = ns.x | batch(1) | list %}"),
+        often("{% set ns.x = ns.x | slice(1) | list %}"),
+        often("{% set ns.x = namespace(x=ns.x) %}"),
+        often("{% set ns.x = dict(a=ns.x) %}"),
+        format!("{{% set x = [1] %}}{}", "{%set x=[x]%}".repeat(50_000)),
+        "{% macro m(x) %}{{ m([[[[[[[[x]]]]]]]]) }}{% endmacro %}{{ m(1) }}".to_owned(),
+        "{% set a = namespace() %}{% set a.x = [a] %}{{ a }}".to_owned(),
+    ] {
+        let (kind, message) = error_of(&source, &user);
+        assert_eq!(kind, ErrorKind::InvalidFile, "{message}");
+    }
+    // What is lazy is computed where it is kept.
+    let reversed = often("{% set ns.x = ns.x | reverse %}").replace("{{ ns.x }}", "{{ ns.x[0] }}");
+    assert_eq!(renders(&reversed), "a");
+    let itself =
+        "{% set a = namespace() %}{% set a.x = a %}{% set b = namespace() %}{% set b.x = b %}{{ a == b }}";
+    assert_eq!(error_of(itself, &user).0, ErrorKind::InvalidFile);
+}
+
+#[test]
+fn templates_do_not_nest_deeper_than_the_stack() {
+    let user = [ChatMessage::user("Hi")];
+    for source in [
+        format!("{{{{ {}1 }}}}", "-".repeat(100_000)),
+        format!("{{{{ {}1 }}}}", "not ".repeat(100_000)),
+        format!("{{{{ 1{} }}}}", "|upper".repeat(100_000)),
+        format!("{{{{ a{} }}}}", ".b".repeat(100_000)),
+        format!("{{{{ a{} }}}}", "[0]".repeat(100_000)),
+        format!("{{{{ a{} }}}}", "()".repeat(100_000)),
+        format!("{{{{ {}1 }}}}", "1+".repeat(100_000)),
+        format!("{{{{ {}1 }}}}", "1 if x else ".repeat(50_000)),
+        format!("{{{{ {}{} }}}}", "(".repeat(100_000), ")".repeat(100_000)),
+        format!("{{% if x %}}{}{{% endif %}}", "{% elif x %}".repeat(50_000)),
+        format!("{}{}", "{% if x %}".repeat(50_000), "{% endif %}".repeat(50_000)),
+        format!("{{% filter {}upper %}}{{% endfilter %}}", "upper|".repeat(100_000)),
+        " ".repeat((1 << 20) + 1),
+    ] {
+        let (kind, message) = error_of(&source, &user);
+        assert_eq!(kind, ErrorKind::InvalidFile, "{message}");
+        assert!(message.len() < 300, "{message}");
+    }
+    assert_eq!(
+        renders(&format!("{{{{ '<'{} + 'end' }}}}", " + 'a'".repeat(300))),
+        format!("<{}end", "a".repeat(300))
+    );
+    assert_eq!(renders(&"{% if messages %}a{% elif x %}b{% endif %}".repeat(5000)), "a".repeat(5000));
+}
+
+#[test]
+fn values_that_are_joined_to_texts_are_written_as_python_writes_them() {
+    let source =
+        "{% set x = 1e-7 %}{{ x ~ '|' ~ 2e16 ~ '|' ~ [1, 'a'] ~ '|' ~ {'k': none} ~ '|' ~ 3 ~ true }}";
+    assert_eq!(renders(source), "1e-07|2e+16|[1, 'a']|{'k': None}|3True");
+    assert_eq!(renders("{{ 'at 10:30, 20231201: {:>4}{}'.format(7, 'x') }}"), "at 10:30, 20231201:    7x");
+    assert_eq!(renders("{{ '%5.1f%% of %s' | format(2.25, 'x') }}"), "  2.2% of x");
+}
+
+#[test]
+fn long_conversations_are_rendered() {
+    let source = "{% set ns = namespace(all=[], text='') %}{% for m in messages %}\
+                  {% set ns.all = ns.all + [{'role': m.role, 'text': m.content | trim}] %}\
+                  {% set ns.text = ns.text + m.content %}{% endfor %}\
+                  {% for m in ns.all[1:] %}<{{ m.role }}>{{ m.text }}{% endfor %}{{ ns.all | length }}";
+    let messages: Vec<ChatMessage> = (0..2000).map(|i| ChatMessage::user(format!("message {i} "))).collect();
+    let template = ChatTemplate::new(source, [("bos_token", "<s>")]).unwrap();
+    let text = template.apply(&messages, &ChatOptions::default()).unwrap();
+    assert!(
+        text.starts_with("<user>message 1<user>message 2<") && text.ends_with("message 19992000"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use models::{Folder, cosine, distance, runtime};
 use rlx_ir::{DType, ErrorKind, Tensor};
 use rlx_models::arch::weight_type::WeightType;
-use rlx_models::embedding::{BUNDLED_MODEL, EmbedRequest, Prompt};
+use rlx_models::embedding::{BUNDLED_MODEL, EmbedRequest, Prompt, Truncation};
 use rlx_models::files::ModelFiles;
 use rlx_models::forward::{ForwardInput, forward};
 use rlx_models::options::LoadOptions;
@@ -96,6 +96,22 @@ fn long_texts_are_cut_and_say_so() {
     let shorter = EmbeddingOptions { max_seq_length: Some(5), ..EmbeddingOptions::default() };
     let vectors = load(&folder, &shorter).unwrap().embed(["cat ".repeat(9)]).unwrap();
     assert_eq!(vectors.tokens(), [5]);
+}
+
+#[test]
+fn long_texts_can_be_refused() {
+    let folder = folder();
+    let options = EmbeddingOptions { truncation: Truncation::Refuse, ..EmbeddingOptions::default() };
+    let model = load(&folder, &options).unwrap();
+    let long = "cat ".repeat(32);
+    let e = model.embed(["cat", long.as_str()]).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::ContextExceeded);
+    assert!(e.message().starts_with("text 1: ") && e.message().contains("66 tokens"), "{e}");
+    assert!(e.message().contains("64 at most"), "{e}");
+    let each = model.embed_each(&["cat", long.as_str()], &EmbedRequest::default()).unwrap();
+    assert!(each[0].is_ok() && each[1].is_err(), "the other text has its vector");
+    let full = model.embed(["cat ".repeat(31)]).unwrap();
+    assert_eq!((full.tokens(), full.truncated()), (&[64][..], &[false][..]));
 }
 
 #[test]
@@ -242,8 +258,8 @@ fn what_is_missing_is_named() {
         let (_, table) = tensors.iter_mut().find(|(n, _)| n.ends_with("word_embeddings.weight")).unwrap();
         *table = Tensor::f32([40, 96], &table.to_f32().unwrap()[..40 * 96]).unwrap();
     });
-    let e = load(&small, &EmbeddingOptions::default()).unwrap().embed(["x"]).unwrap_err();
-    assert!(e.message().contains("text 0") && e.message().contains("40 tokens"), "{e}");
+    let e = load(&small, &EmbeddingOptions::default()).unwrap_err();
+    assert!(e.kind() == ErrorKind::InvalidFile && e.message().contains("40 tokens"), "{e}");
     let e = EmbeddingModel::load(&runtime(), "no/such/model").unwrap_err();
     assert!(e.kind() == ErrorKind::NotFound && e.message().contains("no/such/model"), "{e}");
     let batch = EmbeddingOptions { batch_tokens: 0, ..EmbeddingOptions::default() };

@@ -96,6 +96,40 @@ fn what_newer_versions_write_is_read() {
 }
 
 #[test]
+fn a_module_lies_in_the_folder_of_the_model() {
+    let with = |path: &str| {
+        let pooling = format!(r#"{{"path":{path:?},"type":"sentence_transformers.models.Pooling"}}"#);
+        let all = format!(r#"[{{"path":"","type":"sentence_transformers.models.Transformer"}},{pooling}]"#);
+        Folder::new(&[("modules.json", &all), MEAN]).config()
+    };
+    for inside in ["1_Pooling", "1_Pooling/", "./1_Pooling"] {
+        assert_eq!(with(inside).unwrap().pooling, [PoolingMode::Mean], "{inside}");
+    }
+    for outside in ["/etc", "/", "..", "../../..", "1_Pooling/../../x", "./../x", "a//b"] {
+        let e = with(outside).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::InvalidFile, "{e}");
+        assert!(e.message().contains("modules.json") && e.message().contains(outside), "{e}");
+    }
+}
+
+#[test]
+fn a_file_without_end_is_not_read() {
+    for name in ["modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"] {
+        let folder = Folder::new(&[]);
+        std::fs::File::create(folder.0.join(name)).unwrap().set_len(20 << 30).unwrap();
+        let e = folder.config().unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::InvalidFile);
+        assert!(e.message().contains(name) && e.message().contains("21474836480"), "{e}");
+    }
+    for name in ["tokenizer_config.json", "special_tokens_map.json", "generation_config.json"] {
+        let folder = Folder::new(&[]);
+        std::fs::File::create(folder.0.join(name)).unwrap().set_len(20 << 30).unwrap();
+        let e = TokenizerConfig::from_folder(&folder.0).unwrap_err();
+        assert!(e.kind() == ErrorKind::InvalidFile && e.message().contains(name), "{e}");
+    }
+}
+
+#[test]
 fn no_normalize_module_means_raw_vectors() {
     let folder = Folder::new(&[("modules.json", &modules(&["Transformer", "Pooling"])), MEAN]);
     let config = folder.config().unwrap();

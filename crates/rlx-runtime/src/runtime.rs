@@ -66,7 +66,13 @@ impl std::fmt::Debug for Runtime {
 /// # Errors
 /// `InvalidArgument` naming the variable whose value does not fit.
 pub fn settings_from_env() -> Result<Settings> {
-    Ok(Settings::from_lookup(|name| std::env::var(name).ok().filter(|v| !v.is_empty()))?)
+    let value = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
+    for setting in SETTINGS {
+        if value(setting.name).is_some_and(|v| v.to_str().is_none()) {
+            rlx_ir::bail!(InvalidArgument, "{}: its value is not UTF-8", setting.name);
+        }
+    }
+    Ok(Settings::from_lookup(|name| value(name)?.into_string().ok())?)
 }
 
 /// Variables of the environment that have the prefix of settings, but are none: most likely misspelt.

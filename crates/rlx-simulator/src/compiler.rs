@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 use crate::ffi::SharedObject;
+use crate::unseen;
 
 /// How kernels are built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,7 +71,8 @@ const KERNEL_FLAGS: &[&str] = &[
     "-Wno-unused-parameter",
 ];
 
-/// Without these, accesses that were joined to wide ones, and the read in `a += x`, are not instrumented, silently.
+/// Without these, the read in `a += x` is not instrumented, nor is, at higher levels, what was joined to wide accesses.
+/// `unseen` looks for the latter in what clang made all the same: a level or a pragma may say otherwise.
 const HOOKED_FLAGS: &[&str] = &[
     "-O1",
     "-fno-vectorize",
@@ -83,6 +85,17 @@ const HOOKED_FLAGS: &[&str] = &[
     // Arrays of a thread lie on its stack, and those of arguments beside other fields: no access there looks wrong.
     "-fsanitize=array-bounds",
     "-fno-sanitize-recover=array-bounds",
+];
+
+/// From an instrumented module to an object: nothing is optimised after hooks were put in and looked at.
+const MODULE_FLAGS: &[&str] = &[
+    "-O1",
+    "-fPIC",
+    "-ffp-contract=off",
+    "-Xclang",
+    "-disable-llvm-passes",
+    "-Wframe-larger-than=16384",
+    "-Werror",
 ];
 
 /// Clang, and a folder for what it builds.
@@ -130,10 +143,10 @@ impl Compiler {
     /// Builds a library from a text that [`rlx_kernels::source::library`] made, and loads it.
     ///
     /// # Errors
-    /// `InvalidArgument` with clang's words, or `Io`.
+    /// `InvalidArgument` with clang's words, or with an access that hooks would not see; or `Io`.
     pub fn library(&self, text: &str, mode: Mode) -> Result<Library> {
         let mut hash = DefaultHasher::new();
-        (text, mode, RUNTIME, KERNEL_FLAGS, HOOKED_FLAGS).hash(&mut hash);
+        (text, mode, RUNTIME, KERNEL_FLAGS, HOOKED_FLAGS, MODULE_FLAGS).hash(&mut hash);
         let path = self.folder.join(format!("{:016x}.so", hash.finish()));
         if !path.exists() {
             self.build(text, mode, &path)?;
@@ -148,10 +161,20 @@ impl Compiler {
         let mut compile = Command::new(&self.clang);
         compile.args(KERNEL_FLAGS);
         match mode {
-            Mode::Fast => compile.arg("-O2"),
-            Mode::Hooked => compile.args(HOOKED_FLAGS),
-        };
-        run(compile.arg("-c").arg(&source).arg("-o").arg(&object))?;
+            Mode::Fast => run(compile.args(["-O2", "-c"]).arg(&source).arg("-o").arg(&object))?,
+            Mode::Hooked => {
+                let module = source.with_extension("ll");
+                compile.args(HOOKED_FLAGS).args(["-S", "-emit-llvm"]);
+                run(compile.arg(&source).arg("-o").arg(&module))?;
+                let text = fs::read_to_string(&module).map_err(|e| io(&module, &e))?;
+                if let Some(access) = unseen::access(&text) {
+                    rlx_ir::bail!(InvalidArgument, "an access that no hook sees: {access}");
+                }
+                let mut assemble = Command::new(&self.clang);
+                run(assemble.args(MODULE_FLAGS).arg("-c").arg(&module).arg("-o").arg(&object))?;
+                let _ = fs::remove_file(module);
+            }
+        }
         let mut link = Command::new(&self.clang);
         link.args(["-shared", "-Wl,-z,defs", "-o"]).arg(&shared).arg(&object).arg(&runtime).arg("-lm");
         run(&mut link)?;

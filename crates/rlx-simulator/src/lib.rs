@@ -19,6 +19,7 @@ mod fault;
 mod ffi;
 mod simulator;
 mod skip;
+mod unseen;
 
 pub use compiler::{Compiler, Library, Mode, Pass};
 pub use error::{Error, Result};

@@ -112,6 +112,32 @@ cases! {
         barrier_threadgroup();
         out[index] = scratch[ids.lane];
         if (ids.simd == 1) scratch[ids.lane] = 2.0f;" => Some(FaultKind::RaceInGroup);
+    what_lanes_still_read_is_overwritten_by_the_last_that_read: "
+        if (ids.simd == 0) scratch[ids.lane] = 1.0f;
+        barrier_threadgroup();
+        float v = ids.simd == 0 ? scratch[0] : 0.0f;
+        if (ids.thread_index == 0) scratch[0] = v + 1.0f;
+        out[index] = v;" => Some(FaultKind::RaceInGroup);
+    a_lane_overwrites_what_it_alone_has_read: "
+        if (ids.simd == 0) scratch[ids.lane] = 1.0f;
+        barrier_threadgroup();
+        float v = ids.simd == 0 ? scratch[ids.lane] : 0.0f;
+        if (ids.thread_index == 0) scratch[0] = v + 1.0f;
+        out[index] = v;" => None;
+    a_simdgroup_barrier_does_not_order_reads_of_two_simdgroups: "
+        if (ids.simd == 0) scratch[ids.lane] = 1.0f;
+        barrier_threadgroup();
+        float v = scratch[ids.lane];
+        simd_barrier();
+        if (ids.simd == 0) scratch[ids.lane] = v + 1.0f;
+        out[index] = v;" => Some(FaultKind::RaceInGroup);
+    a_simdgroup_barrier_orders_reads_of_its_lanes: "
+        if (ids.simd == 0) scratch[ids.lane] = 1.0f;
+        barrier_threadgroup();
+        float v = ids.simd == 0 ? scratch[31 - ids.lane] : 0.0f;
+        simd_barrier();
+        if (ids.simd == 0) scratch[ids.lane] = v + 1.0f;
+        out[index] = v;" => None;
     what_others_have_read_is_overwritten: "
         if (ids.simd == 0) scratch[ids.lane] = 1.0f;
         barrier_threadgroup();
@@ -123,6 +149,12 @@ cases! {
         barrier_threadgroup();
         float other = out[index ^ 1u];
         barrier_threadgroup();
+        out[index] = other;" => Some(FaultKind::RaceInGroup);
+    a_simdgroup_barrier_does_not_order_device_memory: "
+        out[index] = 1.0f;
+        simd_barrier();
+        float other = out[index ^ 1u];
+        simd_barrier();
         out[index] = other;" => Some(FaultKind::RaceInGroup);
     threadgroup_memory_before_its_start: "
         if (ids.thread_index == 0) scratch[-1] = 1.0f;
@@ -146,6 +178,11 @@ cases! {
         else
           barrier_threadgroup();
         out[index] = 0.0f;" => Some(FaultKind::BarrierNotReached);
+    two_barriers_of_one_line_that_threads_divide_between: "
+        if (ids.thread_index < 32) barrier_threadgroup(); else barrier_device();
+        out[index] = 0.0f;" => Some(FaultKind::BarrierNotReached);
+    two_reductions_of_one_line_that_lanes_divide_between:
+        "out[index] = ids.lane < 7 ? simd_sum(1.0f) : simd_max(1.0f);" => Some(FaultKind::SimdNotReached);
     a_reduction_that_some_lanes_skip: "
         float sum = 0.0f;
         if (ids.lane < 7) sum = simd_sum(1.0f);
@@ -162,6 +199,31 @@ cases! {
     a_barrier_in_a_loop_of_uneven_length: "
         for (uint i = 0; i < ids.thread_index; i++) barrier_threadgroup();
         out[index] = 0.0f;" => Some(FaultKind::BarrierNotReached);
+}
+
+#[test]
+fn threadgroups_that_read_what_another_writes_race() {
+    let bodies = [
+        // The first threadgroup reads what the second writes.
+        "out[index] = ids.group == 0 ? out[index + 64] : 2.0f;",
+        // Both read it, and the one that read last writes: its barrier orders nothing of the other's.
+        "float v = out[64 + ids.thread_index]; barrier_device(); if (ids.group == 1) out[index] = v + 1.0f;",
+        // Each reads its own.
+        "float v = out[index]; barrier_device(); out[index ^ 1u] = v;",
+    ];
+    let kernels: Vec<_> =
+        bodies.iter().enumerate().map(|(i, body)| kernel(&format!("body{i}"), body)).collect();
+    let Some(mut setup) = Setup::new(&kernels, Mode::Hooked) else { return };
+    let expected = [Some(FaultKind::RaceBetweenGroups), Some(FaultKind::RaceBetweenGroups), None];
+    for (at, expected) in expected.into_iter().enumerate() {
+        for seed in 0..4 {
+            setup.sim.barrier();
+            // Results that hold data, so that reading them alone is no fault.
+            let parts = setup.parts_between((0, 1));
+            let found = setup.dispatch_parts(at, &parts, seed).err().map(|f| f.kind);
+            assert_eq!(found, expected, "{}, seed {seed}", bodies[at]);
+        }
+    }
 }
 
 #[test]

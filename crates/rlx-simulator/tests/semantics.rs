@@ -5,6 +5,7 @@
 mod common;
 
 use common::{ELEMS, Setup, data, kernel};
+use rlx_kernels::geometry::Geometry;
 use rlx_simulator::Mode;
 
 /// What a thread, a lane and the `x` of its simdgroup give.
@@ -134,6 +135,8 @@ fn every_access_is_seen() {
         ("out[index] = 1.0f; barrier_device(); out[index] += x[index];", 2, 2),
         ("uint a = index / 4 * 4; out[index] = x[a] + x[a + 1] + x[a + 2] + x[a + 3];", 4, 1),
         ("float s = 0.0f; for (uint k = 0; k < 8; k++) s += x[index / 8 * 8 + k]; out[index] = s;", 8, 1),
+        // What is vectorised wherever clang may.
+        ("if (ids.lane == 0) { for (uint i = 0; i < 32; i++) out[index + i] = x[index + i] + 1.0f; }", 1, 1),
         (
             "if (ids.simd == 0) scratch[ids.lane] = x[index]; barrier_threadgroup(); out[index] = scratch[ids.lane];",
             0,
@@ -147,6 +150,57 @@ fn every_access_is_seen() {
         // The last case: half of the threads read x and write scratch, all read scratch and write out.
         let (reads, writes) = if reads == 0 { (n / 2 + n, n / 2 + n) } else { (reads * n, writes * n) };
         assert_eq!((counts.reads, counts.writes), (reads, writes), "{body}");
+    }
+}
+
+#[test]
+fn an_access_that_no_hook_would_see_is_refused() {
+    let loop_of = |pragma: &str| format!("\n{pragma}\nfor (uint i = 0; i < 64; i++) out[i] = x[i] + 1.0f;");
+    let forced = loop_of("#pragma clang loop vectorize(enable) vectorize_width(8)");
+    let wide = "typedef float Wide __attribute__((ext_vector_type(8)));
+        *(device Wide*)out = *(device const Wide*)x + 1.0f;"
+        .to_owned();
+    let quad = wide.replace("(8)", "(4)");
+    let Some(compiler) = common::compiler() else { return };
+    let build = |body: &str| compiler.library(&common::text(&[kernel("body", body)]), Mode::Hooked);
+    for body in [&forced, &wide] {
+        let Err(refused) = build(body) else { panic!("{body} is taken") };
+        assert!(refused.message().contains("no hook sees"), "{body}: {refused}");
+    }
+    for body in [&loop_of(""), &quad] {
+        build(body).unwrap_or_else(|e| panic!("{body}: {e}"));
+    }
+}
+
+/// Which turn each of 64 threads, or of 64 threadgroups, takes.
+fn turns(setup: &mut Setup, kernel: usize, seed: u64) -> Vec<f32> {
+    // A count of turns, in the last element.
+    setup.sim.write(setup.buffers[3], 0, &vec![0; ELEMS * 4]).unwrap();
+    let mut parts = setup.parts();
+    parts.geometry =
+        [Geometry { groups: [1, 1, 1], threads: 64 }, Geometry { groups: [64, 1, 1], threads: 32 }][kernel];
+    setup.dispatch_parts(kernel, &parts, seed).unwrap_or_else(|f| panic!("{f}"));
+    setup.out()[..64].to_vec()
+}
+
+#[test]
+fn a_seed_is_an_order_of_threads_and_of_threadgroups() {
+    // Races on purpose, which the fast mode does not check.
+    let threads = "float turn = out[127]; out[127] = turn + 1.0f; out[ids.thread_index] = turn;";
+    let groups =
+        "if (ids.lane == 0) { float turn = out[127]; out[127] = turn + 1.0f; out[ids.group] = turn; }";
+    let kernels = [kernel("threads", threads), kernel("groups", groups)];
+    let Some(mut setup) = Setup::new(&kernels, Mode::Fast) else { return };
+    let natural: Vec<f32> = (0..64).map(|i| i as f32).collect();
+    for kernel in [0, 1] {
+        let orders: Vec<Vec<f32>> = (0..4).map(|seed| turns(&mut setup, kernel, seed)).collect();
+        for (seed, order) in orders.iter().enumerate() {
+            assert_eq!(order, &turns(&mut setup, kernel, seed as u64), "seed {seed} does not repeat");
+            let mut all = order.clone();
+            all.sort_by(f32::total_cmp);
+            assert_eq!(all, natural, "seed {seed}");
+            assert!(!orders[..seed].contains(order), "seed {seed} is the order of another");
+        }
     }
 }
 

@@ -152,6 +152,23 @@ fn sequences_in_one_step_do_not_see_each_other() {
 }
 
 #[test]
+fn a_sequence_belongs_to_its_session_and_gives_its_pages_back() {
+    let model = load("llama", &f32_options());
+    let (mut here, mut there) = (model.session(64).unwrap(), model.session(64).unwrap());
+    let mut sequence = Sequence::default();
+    here.step_one(Request { sequence: &mut sequence, tokens: &[5, 6], logits: Wanted::Last }).unwrap();
+    let taken = here.free_tokens();
+    let step = there.step_one(Request { sequence: &mut sequence, tokens: &[7], logits: Wanted::Last });
+    let e = step.unwrap_err();
+    assert!(e.kind() == ErrorKind::InvalidArgument && e.message().contains("request 0"), "{e}");
+    assert_eq!(there.truncate(&mut sequence, 0).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(there.discard(&mut sequence).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!((sequence.len(), here.free_tokens(), there.free_tokens()), (2, taken, 64));
+    drop(sequence);
+    assert_eq!(here.free_tokens(), 64);
+}
+
+#[test]
 fn text_streams_and_ends_as_asked() {
     let path = llama_gguf("stream");
     let model = LanguageModel::load(&runtime(), &path.0, &f32_options()).unwrap();

@@ -94,7 +94,7 @@ fn two_hundred_tokens_with_the_cache_are_those_of_recomputation() {
             assert!(*row == all[at..at + row.len()], "{compute:?}, token {i}");
         }
         for i in [0, 1, 63, 199] {
-            session.truncate(&mut sequence, 0);
+            session.truncate(&mut sequence, 0).unwrap();
             let tokens = &ids[..prompt + i];
             let request = Request { sequence: &mut sequence, tokens, logits: Wanted::Last };
             assert!(session.step_one(request).unwrap() == cached[i], "{compute:?}, prefix {i}");

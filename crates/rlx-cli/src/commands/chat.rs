@@ -1,6 +1,6 @@
 //! `rlx chat`: a conversation.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
 
 use clap::Args;
@@ -8,7 +8,8 @@ use rlx::ir::bail;
 use rlx::models::language::{GenerateEvent, Generation};
 use rlx::prelude::*;
 
-use crate::error::{self, Error, Result};
+use crate::error::{Error, Result};
+use crate::lines::Lines;
 use crate::model;
 use crate::options::{Format, Global, ModelArgs};
 use crate::output::{Report, Stdout};
@@ -37,7 +38,7 @@ impl Chat {
         tracing::info!("seed {}", options.sampling.seed_value());
         let mut conversation = model.conversation()?;
         let mut messages: Vec<ChatMessage> = self.system.iter().map(ChatMessage::system).collect();
-        let mut lines = Lines::new(global);
+        let mut lines = Messages::new(global);
         let mut out = Stdout::lock();
         let mut turns = 0;
         while let Some(line) = lines.next()? {
@@ -91,38 +92,31 @@ fn tell(answer: &Generation, context: usize) {
 }
 
 /// The lines of stdin that are not blank.
-struct Lines {
-    line: u64,
+struct Messages {
+    lines: Lines,
     /// Somebody types.
     terminal: bool,
     /// A mark is shown where the next line is waited for.
     mark: bool,
 }
 
-impl Lines {
+impl Messages {
     fn new(global: &Global) -> Self {
         let terminal = std::io::stdin().is_terminal();
-        Self { line: 0, terminal, mark: terminal && std::io::stderr().is_terminal() && !global.quiet }
+        let mark = terminal && std::io::stderr().is_terminal() && !global.quiet;
+        Self { lines: Lines::default(), terminal, mark }
     }
 
     fn next(&mut self) -> Result<Option<String>> {
         loop {
             self.show("> ");
-            let mut bytes = Vec::new();
-            let read = std::io::stdin().lock().read_until(b'\n', &mut bytes);
-            if read.map_err(|e| error::io("stdin", &e))? == 0 {
-                self.show("\n");
-                return Ok(None);
-            }
-            self.line += 1;
-            if bytes.pop_if(|b| *b == b'\n').is_some() {
-                bytes.pop_if(|b| *b == b'\r');
-            }
-            let Ok(text) = String::from_utf8(bytes) else {
-                bail!(InvalidFile, "stdin: line {} is not UTF-8", self.line);
-            };
-            if !text.trim().is_empty() {
-                return Ok(Some(text));
+            match self.lines.next(&mut std::io::stdin().lock(), "stdin")? {
+                None => {
+                    self.show("\n");
+                    return Ok(None);
+                }
+                Some(text) if !text.trim().is_empty() => return Ok(Some(text)),
+                Some(_) => {}
             }
         }
     }

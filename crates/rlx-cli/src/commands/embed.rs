@@ -4,19 +4,20 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use rlx::ir::bail;
-use rlx::models::embedding::{BUNDLED_MODEL, EmbedRequest, Prompt};
+use rlx::ir::{Tick, bail};
+use rlx::models::embedding::{BUNDLED_MODEL, EmbedRequest, Prompt, Truncation};
 use rlx::models::hub;
 use rlx::models::sentence_transformers::PoolingMode;
 use rlx::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::memory::peak_rss_bytes;
 use crate::model;
 use crate::options::{Format, Global, TypeArgs};
-use crate::output::Stdout;
 use crate::output::embeddings::{Row, sink};
+use crate::output::{Stdout, bytes};
 use crate::progress::Bar;
-use crate::texts::Texts;
+use crate::texts::{LineFormat, Texts};
 
 /// Turns texts into vectors.
 #[derive(Args, Debug)]
@@ -32,6 +33,9 @@ pub struct Embed {
     /// Reads one text per line, or JSON lines with a `text` field, from a file or (-) stdin
     #[arg(long, value_name = "FILE", conflicts_with = "texts")]
     input: Option<PathBuf>,
+    /// What the lines of --input are
+    #[arg(long, value_enum, default_value = "auto", value_name = "FORMAT", requires = "input")]
+    input_format: LineFormat,
     /// How the vectors of tokens become one; auto does as the model says
     #[arg(long, value_enum, default_value = "auto")]
     pooling: Pooling,
@@ -44,6 +48,9 @@ pub struct Embed {
     /// Puts this before each text
     #[arg(long, value_name = "STR", allow_hyphen_values = true)]
     prefix: Option<String>,
+    /// Refuses texts that are too long for the model, instead of cutting them
+    #[arg(long)]
+    no_truncate: bool,
     /// The most tokens that are run together
     #[arg(long, value_name = "N")]
     batch_tokens: Option<usize>,
@@ -82,7 +89,7 @@ impl Embed {
             None => Format::Jsonl,
         };
         let mut texts = match &self.input {
-            Some(path) => Texts::open(path)?,
+            Some(path) => Texts::open(path, self.input_format)?,
             None => Texts::Given(Some(self.texts.clone())),
         };
         let mut piece = texts.next_piece()?;
@@ -93,11 +100,19 @@ impl Embed {
             }
         }
         let runtime = global.runtime()?;
-        let model = EmbeddingModel::from_files(
-            &runtime,
-            &model::open(global, &self.model, hub::VECTORS)?,
-            &self.options(global),
-        )?;
+        let files = model::open(global, &self.model, hub::VECTORS)?;
+        let model = EmbeddingModel::from_files(&runtime, &files, &self.options(global))?;
+        if tracing::enabled!(tracing::Level::INFO) {
+            model::tell(&files, model.encoder().session());
+            let (weights, memory) = (model.encoder().session().weight_bytes(), model.encoder().memory()?);
+            tracing::info!(
+                "memory: weights {} besides the mapped file, arena {}, inputs {}",
+                bytes(weights),
+                bytes(memory.arena),
+                bytes(memory.inputs)
+            );
+        }
+        let start = Tick::now();
         let mut out = Stdout::lock();
         let mut sink = sink(format);
         let mut tally = Tally::default();
@@ -115,6 +130,7 @@ impl Embed {
                 let index = first + i;
                 match result {
                     Ok(embedded) => {
+                        tally.tokens += embedded.tokens;
                         tally.truncated(index, embedded.truncated);
                         sink.row(&mut out, Row { index, text, embedded: &embedded })?;
                     }
@@ -128,6 +144,15 @@ impl Embed {
         bar.clear();
         sink.finish(&mut out, model.dim())?;
         out.flush()?;
+        let seconds = start.elapsed_ns() as f64 / 1e9;
+        tracing::info!(
+            "{} texts with {} tokens in {seconds:.3} s, {:.1} tokens/s, to vectors of {}",
+            tally.texts,
+            tally.tokens,
+            tally.tokens as f64 / seconds,
+            model.dim()
+        );
+        tracing::info!(bytes = peak_rss_bytes(), "peak memory");
         tally.report(model.max_seq_length())
     }
 
@@ -137,6 +162,7 @@ impl Embed {
             pooling: self.pooling.mode(),
             normalize: self.no_normalize.then_some(false),
             dims: self.dims,
+            truncation: if self.no_truncate { Truncation::Refuse } else { Truncation::Cut },
             ..EmbeddingOptions::default()
         };
         if let Some(tokens) = self.batch_tokens {
@@ -155,6 +181,8 @@ impl Embed {
 #[derive(Default)]
 struct Tally {
     texts: usize,
+    /// Of the texts that have a vector.
+    tokens: usize,
     truncated: Option<(usize, usize)>,
     failed: Option<(usize, usize, Error)>,
 }

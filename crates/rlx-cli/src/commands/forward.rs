@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use rlx::gguf::{OutputFile, same_file};
+use rlx::ir::bail;
 use rlx::models::forward::{ForwardInput, forward};
 use rlx::models::hub;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model;
 use crate::options::{Format, Global, ModelArgs};
 
@@ -30,9 +32,22 @@ impl Forward {
         let input = ForwardInput::open(&self.inputs)?;
         let runtime = global.runtime()?;
         let files = model::open(global, &self.model.model, hub::NETWORK)?;
+        files.refuse_output(&self.outputs)?;
+        if same_file(&self.inputs, &self.outputs) {
+            bail!(
+                InvalidArgument,
+                "{}: it is the file of the inputs: name another one to write",
+                self.outputs.display()
+            );
+        }
+        // Before the work, which may be long: a place that takes no file is an error now.
+        let file = OutputFile::create(&self.outputs)?;
         let options = model::load_options(global, self.model.types.types());
         let output = forward(&runtime, &files, &options, &input)?;
-        output.save(&self.outputs)?;
+        output.write(file)?;
+        if !input.unread().is_empty() {
+            tracing::warn!("{}: without effect: {}", self.inputs.display(), input.unread().join(", "));
+        }
         let [rows, columns, width] = output.shape;
         tracing::info!("{} [{rows}, {columns}, {width}] in {}", output.name, self.outputs.display());
         Ok(())

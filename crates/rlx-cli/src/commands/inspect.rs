@@ -7,9 +7,9 @@ use clap::Args;
 use rlx::gguf::{Gguf, Value as GgufValue};
 use rlx::ir::bail;
 use rlx::models::arch::{self, Family};
-use rlx::models::embedding::{BUNDLED_MODEL, bundled};
+use rlx::models::embedding::shipped;
 use rlx::models::encoder::Encoder;
-use rlx::models::files::{ModelConfig, ModelFiles};
+use rlx::models::files::{HfConfig, ModelConfig, ModelFiles};
 use rlx::models::hub;
 use rlx::models::sentence_transformers::EmbeddingConfig;
 use rlx::models::text::TokenizerConfig;
@@ -117,21 +117,13 @@ impl Inspect {
     }
 
     fn report(&self, global: &Global) -> Result<Report> {
+        if let Some(files) = shipped(&self.file)? {
+            return self.model(&files);
+        }
         let path = &model::locate(global, &self.file, hub::VECTORS)?;
         let has = |extension| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension));
-        if path.as_os_str() == BUNDLED_MODEL
-            && !path.exists()
-            && let Some(files) = bundled()?
-            && let ModelConfig::Gguf(gguf) = files.config()
-        {
-            return self.gguf(gguf);
-        }
         if path.is_dir() {
-            let files = ModelFiles::open(path)?;
-            return match files.config() {
-                ModelConfig::Gguf(gguf) => self.gguf(gguf),
-                ModelConfig::Hf(config) => self.folder(&files, config.path()),
-            };
+            return self.model(&ModelFiles::open(path)?);
         }
         if !path.exists() {
             bail!(NotFound, "{}: no such file or folder", path.display());
@@ -147,6 +139,13 @@ impl Inspect {
             "{}: expected a .gguf or .safetensors file, or a folder of a model",
             path.display()
         )
+    }
+
+    fn model(&self, files: &ModelFiles) -> Result<Report> {
+        match files.config() {
+            ModelConfig::Gguf(gguf) => self.gguf(gguf),
+            ModelConfig::Hf(config) => self.folder(files, config),
+        }
     }
 
     fn gguf(&self, gguf: &Gguf) -> Result<Report> {
@@ -186,7 +185,7 @@ impl Inspect {
         Ok(report)
     }
 
-    fn folder(&self, files: &ModelFiles, config_path: &Path) -> Result<Report> {
+    fn folder(&self, files: &ModelFiles, config: &HfConfig) -> Result<Report> {
         let mut tensors = Vec::new();
         for name in files.tensor_names().iter() {
             let ty = files.source().weight(name)?.ty;
@@ -200,11 +199,7 @@ impl Inspect {
         }
         let mut report = self.collect("safetensors with config.json".to_owned(), tensors);
         report.set_architecture(files.architecture());
-        let text = std::fs::read(config_path).map_err(|e| crate::error::io(config_path.display(), &e))?;
-        let config: Map<String, Value> = match serde_json::from_slice(&text) {
-            Ok(config) => config,
-            Err(e) => bail!(InvalidFile, "{}: {e}", config_path.display()),
-        };
+        let config = config.keys().clone();
         for key in HF_SIZES {
             if let Some(value) = config.get(*key) {
                 report.sizes.insert((*key).to_owned(), value.clone());

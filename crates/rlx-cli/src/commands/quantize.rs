@@ -1,11 +1,13 @@
 //! `rlx quantize`: a model to GGUF in another type.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
 use rlx::gguf::GgmlType;
 use rlx::ir::DType;
-use rlx::models::convert::{Imatrix, QuantizeOptions, Report, quantize};
+use rlx::models::convert::{Imatrix, QuantizeOptions, Report, quantize_files};
 use rlx::models::hub;
 use serde::Serialize;
 
@@ -73,13 +75,14 @@ impl Quantize {
     pub fn run(&self, global: &Global) -> Result<()> {
         let format = global.format_of(&[Format::Text, Format::Json])?;
         let mut options = QuantizeOptions::new(self.ty);
+        options.threads = NonZeroUsize::new(global.settings()?.count("RLX_THREADS"));
         if let Some(path) = &self.imatrix {
             options.imatrix = Some(Imatrix::open(path)?);
         }
-        let input = model::locate(global, &self.input, hub::VECTORS)?;
+        let files = model::open(global, &self.input, hub::VECTORS)?;
         let bar = Bar::count(global, "converting");
         let progress = |_: &str, done: usize, total: usize| bar.set(done as u64, total as u64);
-        let report = quantize(&input, &self.output, &options, &progress)?;
+        let report = quantize_files(&files, &self.output, &options, &progress)?;
         bar.clear();
         self.note(&report);
         let mut out = Stdout::lock();
@@ -108,13 +111,22 @@ impl Quantize {
 
     /// Says what did not become as it was asked for.
     fn note(&self, report: &Report) {
-        for f in &report.fallbacks {
+        if !report.fallbacks.is_empty() {
+            // One line: a model may have hundreds.
+            let mut groups: BTreeMap<(usize, &str), usize> = BTreeMap::new();
+            for f in &report.fallbacks {
+                *groups.entry((f.row_elems, f.dtype.name())).or_default() += 1;
+                tracing::info!("{} is {}: its rows have {} elements", f.name, f.dtype, f.row_elems);
+            }
+            let groups: Vec<String> = groups
+                .into_iter()
+                .map(|((row, ty), n)| format!("{n} with rows of {row} elements are {ty}"))
+                .collect();
             tracing::warn!(
-                "{} is {}: its rows of {} elements have no whole {} blocks",
-                f.name,
-                f.dtype,
-                f.row_elems,
-                self.ty
+                "{} tensors hold no whole {} blocks, and got another type: {}",
+                report.fallbacks.len(),
+                self.ty,
+                groups.join(", ")
             );
         }
         for note in &report.notes {

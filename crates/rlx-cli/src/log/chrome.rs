@@ -1,11 +1,12 @@
 //! Traces as Perfetto and chrome://tracing read them: a JSON array of events, written as they happen.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rlx::ir::{ErrorKind, Tick};
+use rlx::gguf::OutputFile;
+use rlx::ir::{ErrorKind, Tick, bail};
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
@@ -37,10 +38,18 @@ struct Lines {
 }
 
 impl ChromeTrace {
-    /// Makes the file.
+    /// Makes the file. One that is there is replaced if it is a trace: the model to be traced would be an easy slip.
     pub fn create(path: &Path) -> Result<Self> {
         let failed = |e: std::io::Error| Error::new(ErrorKind::Io, format!("{}: {e}", path.display()));
-        let file = File::create(path).map_err(failed)?;
+        let target = OutputFile::target(path)?;
+        let start = match File::open(&target) {
+            Ok(file) => start_of(file).map_err(failed)?,
+            Err(_) => Vec::new(),
+        };
+        if !(start.is_empty() || is_trace(&start)) {
+            bail!(InvalidArgument, "{}: it is there, and is no trace that could be replaced", path.display());
+        }
+        let file = File::create(&target).map_err(failed)?;
         let lines = Lines { out: BufWriter::new(file), count: 0, failed: None };
         Ok(Self { path: path.to_owned(), start: Tick::now(), file: Mutex::new(Some(lines)) })
     }
@@ -86,6 +95,25 @@ impl Lines {
     }
 }
 
+/// The first bytes of a file.
+fn start_of(file: File) -> std::io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    file.take(1 << 16).read_to_end(&mut start)?;
+    Ok(start)
+}
+
+/// Whether a file that starts so is what is written here.
+fn is_trace(start: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(start);
+    let mut lines = text.lines();
+    let first = |line: &str| line.starts_with('{') && line.contains("\"ph\":");
+    match lines.next() {
+        Some("[]") => lines.next().is_none(),
+        Some("[") => lines.next().is_none_or(first),
+        _ => false,
+    }
+}
+
 /// A small number for each thread, in the order in which they are first seen.
 fn thread_number() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -94,4 +122,19 @@ fn thread_number() -> u64 {
         static NUMBER: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
     }
     NUMBER.with(|n| *n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_is_told_from_other_files() {
+        for start in ["[]\n", "[\n{\"name\":\"load\",\"ph\":\"B\",\"pid\":1}", "[\n"] {
+            assert!(is_trace(start.as_bytes()), "{start}");
+        }
+        for start in ["GGUF", "{\"text\": 1}", "[{\"idx\":0}]", "[\n  {\n    \"idx\": 0", "a text\n"] {
+            assert!(!is_trace(start.as_bytes()), "{start}");
+        }
+    }
 }

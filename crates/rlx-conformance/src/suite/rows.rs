@@ -111,6 +111,12 @@ fn batches() -> Result<Vec<(Sample, Vec<&'static str>)>> {
              %y = rope %x, %p, %f {{style = half}}\nreturn %y"
         );
         add(dtype, "rope".to_owned(), &body)?;
+        let body = format!("%x = input \"x\" : {dtype}[N, 77]\n%v, %i = top_k %x {{k = 5}}\nreturn %v, %i");
+        add(dtype, "top_k".to_owned(), &body)?;
+        let body = format!(
+            "%x = input \"x\" : {dtype}[N, 77]\n%s = reduce_max %x {{axes = [1], keep_dims}}\n%y = div %x, %s\nreturn %y"
+        );
+        add(dtype, "div by a column".to_owned(), &body)?;
         let body = "%q = quantize %x {to = q8_f32}\n%w = weight \"w\" : q4_0[9, 64] = seed 7\n%y = linear %q, %w\nreturn %y";
         add(dtype, "quantize".to_owned(), &format!("%x = input \"x\" : {dtype}[N, 64]\n{body}"))?;
     }

@@ -1,7 +1,8 @@
 //! Preparing weights.
 //!
 //! Layout `rows` is dense row-major: a large tensor of a mapped file that holds the wanted dtype is used in place. Layout
-//! `packed` is the panels of the matrix kernels: rows are read panel by panel, and the source's pages are given back.
+//! `packed` is the panels of the matrix kernels. What is read is read piece by piece, straight to where it stays, and the
+//! source's pages are given back: no weight is resident twice.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::kernels::matmul::{Arrangement, Line, Packed, PackedShape, PackedStack};
 use crate::pool::chunks;
 
-/// Bytes of packed panels that are filled at a time.
+/// Bytes of rows, or of packed panels, that are filled at a time.
 const READ_BYTES: usize = 1 << 20;
 
 /// The fewest bytes of a tensor that is used where its file is mapped.
@@ -78,12 +79,7 @@ pub(crate) fn prepare(machine: &Machine, layout: &Layout, rows: &mut dyn RowSour
         let in_place = |b: &WeightBytes| b.is_aligned(align) && b.len() >= IN_PLACE_BYTES;
         let bytes = match rows.whole().filter(in_place) {
             Some(bytes) => bytes,
-            None => {
-                let mut bytes = vec![0u8; ty.bytes()?];
-                let count = rows.rows();
-                rows.read(0..count, &mut bytes)?;
-                WeightBytes::owned(&bytes)
-            }
+            None => WeightBytes::filled(ty.bytes()?, |bytes| read_rows(rows, bytes))?,
         };
         let resident = bytes.resident_bytes();
         (CpuWeight::Rows(bytes), resident)
@@ -97,6 +93,16 @@ pub(crate) fn prepare(machine: &Machine, layout: &Layout, rows: &mut dyn RowSour
         bail!(Bug, "the CPU backend has no layout {layout}");
     };
     Ok(DeviceWeight::new(ty, layout.clone(), resident, Arc::new(weight)))
+}
+
+/// Reads all rows, some at a time: the source gives back what was read before more of it is there.
+fn read_rows(rows: &mut dyn RowSource, bytes: &mut [u8]) -> Result<()> {
+    let row_bytes = rows.row_bytes()?.max(1);
+    let step = (READ_BYTES / row_bytes).max(1);
+    for (i, piece) in bytes.chunks_mut(step * row_bytes).enumerate() {
+        rows.read(i * step..i * step + piece.len() / row_bytes, piece)?;
+    }
+    Ok(())
 }
 
 fn pack(
@@ -147,4 +153,57 @@ fn pack_matrix(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+
+    use rlx_ir::{DType, TensorType};
+
+    use super::*;
+    use crate::pool::Pool;
+    use crate::simd::SimdLevel;
+
+    /// Rows of their own numbers, with what was read of them.
+    struct Counted {
+        ty: TensorType,
+        reads: Vec<Range<usize>>,
+    }
+
+    impl RowSource for Counted {
+        fn ty(&self) -> &TensorType {
+            &self.ty
+        }
+
+        fn read(&mut self, rows: Range<usize>, out: &mut [u8]) -> rlx_runtime::Result<()> {
+            let row_bytes = self.row_bytes()?;
+            assert_eq!(out.len(), rows.len() * row_bytes);
+            for (row, out) in rows.clone().zip(out.chunks_mut(row_bytes)) {
+                out.fill(row as u8);
+            }
+            self.reads.push(rows);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn rows_are_read_once_and_piece_by_piece() {
+        let machine = Machine {
+            pool: Pool::new(std::num::NonZeroUsize::new(1)).unwrap(),
+            level: SimdLevel::portable(),
+            custom: Vec::new(),
+        };
+        for (shape, most) in [(vec![1000, 1000], 262), (vec![3, 600_000], 1), (vec![7], 1), (vec![0, 5], 1)] {
+            let mut rows = Counted { ty: TensorType::new(DType::F32, shape.clone()), reads: Vec::new() };
+            let count = rows.rows();
+            let weight = prepare(&machine, &Layout::ROWS, &mut rows).unwrap();
+            assert!(rows.reads.iter().all(|r| r.len() <= most), "{shape:?}: {:?}", rows.reads);
+            assert!(rows.reads.iter().cloned().flatten().eq(0..count), "{shape:?}: {:?}", rows.reads);
+            let bytes = weight.data::<Arc<CpuWeight>>().unwrap().rows().unwrap();
+            let row_bytes = rows.row_bytes().unwrap();
+            assert_eq!(bytes.len(), count * row_bytes);
+            assert!(bytes.iter().enumerate().all(|(i, b)| *b == (i / row_bytes) as u8));
+        }
+    }
 }

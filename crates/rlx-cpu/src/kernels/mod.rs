@@ -8,6 +8,7 @@
 
 pub mod attention;
 pub mod elementwise;
+pub mod index;
 pub mod matmul;
 pub mod memory;
 pub mod moe;
@@ -16,6 +17,10 @@ pub mod pooling;
 pub mod reduce;
 pub mod rope;
 mod scratch;
+pub mod shape;
+mod strided;
+
+pub use strided::Strided;
 
 use crate::pool::Pool;
 use crate::simd::SimdLevel;

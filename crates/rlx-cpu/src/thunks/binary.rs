@@ -10,7 +10,8 @@ use super::linear::epilogue_activation;
 use super::{StepCall, Thunk};
 use crate::backend::support::{Entry, all_dense, is_small_float, require};
 use crate::error::{Error, Result};
-use crate::kernels::elementwise::{Binary, binary, gated};
+use crate::kernels::Strided;
+use crate::kernels::elementwise::{Arithmetic, Binary, Number, arithmetic, binary, binary_strided, gated};
 use crate::kernels::matmul::{Activation, Element};
 
 /// The entries of the binary functions.
@@ -18,7 +19,18 @@ pub(crate) static ENTRIES: &[Entry] = &{
     const fn entry(op: &'static str) -> Entry {
         Entry::new(op, supports, build)
     }
-    [entry("add"), entry("sub"), entry("mul"), entry("div"), entry("max"), entry("min")]
+    [
+        entry("add"),
+        entry("sub"),
+        entry("mul"),
+        entry("div"),
+        entry("rem"),
+        entry("max"),
+        entry("min"),
+        entry("and"),
+        entry("or"),
+        entry("xor"),
+    ]
 };
 
 /// `glu`.
@@ -57,43 +69,120 @@ fn order(facts: &OpFacts<'_>) -> Option<bool> {
     (commutes && b.shape == out.shape && repeats_over(b, a)).then_some(true)
 }
 
-fn supports(facts: &OpFacts<'_>) -> Support {
-    let kind = facts.op.downcast::<BinaryOp>().and_then(|b| binary_function(b.kind));
-    require(&[
-        (kind.is_some(), "another function"),
-        (is_small_float(facts.results[0].dtype), "f32, f16 or bf16"),
-        (all_dense(facts), "dense operands"),
-        (order(facts).is_some(), "one operand of the result's shape, over which the other repeats"),
-    ])
+/// What runs a function of two elements.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// Floats, one of which repeats over the other; whether that is the first.
+    Repeated(Binary, bool),
+    /// Floats of any strides.
+    Strided(Binary),
+    /// Numbers of any dtype and strides.
+    Arithmetic(Arithmetic),
 }
 
-fn build(facts: &OpFacts<'_>) -> Result<Box<dyn Thunk>> {
-    let kind = facts.op.downcast::<BinaryOp>().and_then(|b| binary_function(b.kind));
-    let (Some(function), Some(exchanged)) = (kind, order(facts)) else {
-        bail!(Bug, "no kernel for {}", facts.op.name())
-    };
-    Ok(match facts.results[0].dtype {
-        DType::F16 => Box::new(Run::<f16> { function, exchanged, element: Default::default() }),
-        DType::BF16 => Box::new(Run::<bf16> { function, exchanged, element: Default::default() }),
-        _ => Box::new(Run::<f32> { function, exchanged, element: Default::default() }),
+fn way(facts: &OpFacts<'_>) -> Option<Way> {
+    let kind = facts.op.downcast::<BinaryOp>()?.kind;
+    let dtype = facts.results[0].dtype;
+    match binary_function(kind).filter(|_| is_small_float(dtype)) {
+        Some(function) => Some(match order(facts).filter(|_| all_dense(facts)) {
+            Some(exchanged) => Way::Repeated(function, exchanged),
+            None => Way::Strided(function),
+        }),
+        None => arithmetic_function(kind, dtype == DType::Bool).map(Way::Arithmetic),
+    }
+}
+
+fn arithmetic_function(kind: BinaryKind, logical: bool) -> Option<Arithmetic> {
+    Some(match kind {
+        BinaryKind::Add => Arithmetic::Add,
+        BinaryKind::Sub => Arithmetic::Sub,
+        BinaryKind::Mul => Arithmetic::Mul,
+        BinaryKind::Div => Arithmetic::Div,
+        BinaryKind::Rem => Arithmetic::Rem,
+        BinaryKind::Max => Arithmetic::Max,
+        BinaryKind::Min => Arithmetic::Min,
+        BinaryKind::And if logical => Arithmetic::Both,
+        BinaryKind::Or if logical => Arithmetic::Either,
+        BinaryKind::Xor if logical => Arithmetic::OneOf,
+        BinaryKind::And => Arithmetic::And,
+        BinaryKind::Or => Arithmetic::Or,
+        BinaryKind::Xor => Arithmetic::Xor,
+        BinaryKind::Pow => return None,
     })
 }
 
-#[derive(Debug)]
-struct Run<T> {
-    function: Binary,
-    exchanged: bool,
-    element: std::marker::PhantomData<T>,
+fn supports(facts: &OpFacts<'_>) -> Support {
+    require(&[(way(facts).is_some(), "another function")])
 }
 
-impl<T: Element + bytemuck::Pod> Thunk for Run<T> {
+fn build(facts: &OpFacts<'_>) -> Result<Box<dyn Thunk>> {
+    match way(facts) {
+        Some(way) => Ok(Box::new(way)),
+        None => bail!(Bug, "no kernel for {}", facts.op.name()),
+    }
+}
+
+/// Both operands, as they are broadcast to the result.
+fn broadcast<R>(call: &StepCall<'_>, run: impl FnOnce(&[usize], [&[usize]; 2]) -> Result<R>) -> Result<R> {
+    let shape = call.result_shape(0);
+    let [a, b] = [0, 1].map(|i| call.broadcast_strides(i, shape.len()));
+    run(&shape, [&a, &b])
+}
+
+impl Way {
+    fn floats<T: Element + bytemuck::Pod>(self, call: &mut StepCall<'_>) -> Result<()> {
+        let (a, b, out) = (call.read::<T>(0)?, call.read::<T>(1)?, call.write::<T>(0)?);
+        match self {
+            Self::Repeated(function, false) => binary(call.cpu, function, a, b, out),
+            Self::Repeated(function, true) => binary(call.cpu, function, b, a, out),
+            Self::Strided(function) => broadcast(call, |shape, [of_a, of_b]| {
+                let operands = [Strided { data: a, strides: of_a }, Strided { data: b, strides: of_b }];
+                binary_strided(call.cpu, function, shape, operands, out)
+            }),
+            Self::Arithmetic(_) => bail!(Bug, "{self:?} is no function of floats"),
+        }
+    }
+
+    fn numbers<T: Number>(call: &mut StepCall<'_>, function: Arithmetic) -> Result<()> {
+        let (a, b, out) = (call.read::<T>(0)?, call.read::<T>(1)?, call.write::<T>(0)?);
+        broadcast(call, |shape, [of_a, of_b]| {
+            let operands = [Strided { data: a, strides: of_a }, Strided { data: b, strides: of_b }];
+            arithmetic(call.cpu, function, shape, operands, out)
+        })
+    }
+}
+
+impl Thunk for Way {
     fn kernel(&self) -> &str {
-        "binary"
+        match self {
+            Self::Repeated(..) => "binary",
+            Self::Strided(_) => "binary strided",
+            Self::Arithmetic(_) => "arithmetic",
+        }
     }
 
     fn run(&self, call: &mut StepCall<'_>) -> Result<()> {
-        let (first, second) = if self.exchanged { (1, 0) } else { (0, 1) };
-        binary(call.cpu, self.function, call.read::<T>(first)?, call.read::<T>(second)?, call.write::<T>(0)?)
+        let dtype = call.step.results[0].ty.dtype;
+        let Self::Arithmetic(function) = *self else {
+            return match dtype {
+                DType::F16 => self.floats::<f16>(call),
+                DType::BF16 => self.floats::<bf16>(call),
+                _ => self.floats::<f32>(call),
+            };
+        };
+        match dtype {
+            DType::F32 => Self::numbers::<f32>(call, function),
+            DType::F16 => Self::numbers::<f16>(call, function),
+            DType::BF16 => Self::numbers::<bf16>(call, function),
+            DType::F64 => Self::numbers::<f64>(call, function),
+            DType::I8 => Self::numbers::<i8>(call, function),
+            DType::I16 => Self::numbers::<i16>(call, function),
+            DType::I32 => Self::numbers::<i32>(call, function),
+            DType::I64 => Self::numbers::<i64>(call, function),
+            DType::U8 | DType::Bool => Self::numbers::<u8>(call, function),
+            DType::U32 => Self::numbers::<u32>(call, function),
+            _ => bail!(Bug, "no arithmetic of {dtype}"),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub(crate) mod attention;
 pub(crate) mod binary;
+pub(crate) mod concat;
 pub(crate) mod convert;
 pub(crate) mod copy;
 pub(crate) mod linear;
@@ -13,6 +14,8 @@ pub(crate) mod reduce;
 pub(crate) mod reference;
 pub(crate) mod region;
 pub(crate) mod rows;
+pub(crate) mod scatter;
+pub(crate) mod top_k;
 pub(crate) mod unary;
 
 use std::fmt::Debug;
@@ -40,7 +43,9 @@ pub(crate) fn entries() -> impl Iterator<Item = &'static Entry> {
         attention::ENTRIES,
         reduce::ENTRIES,
     ];
-    families.into_iter().flatten().chain(convert::ENTRIES).chain([&binary::GLU, &region::REGION, &moe::MOE])
+    let single =
+        [&binary::GLU, &region::REGION, &moe::MOE, &top_k::TOP_K, &scatter::SCATTER, &concat::CONCAT];
+    families.into_iter().flatten().chain(convert::ENTRIES).chain(single)
 }
 
 /// Elements from token to token of operand `index`, whose tokens have no gaps inside.
@@ -90,6 +95,21 @@ impl<'a> StepCall<'a> {
     /// The strides of operand `index`, in elements.
     pub(crate) fn strides(&self, index: usize) -> Vec<usize> {
         self.step.operands[index].strides.iter().map(|&s| self.sizes.get(s)).collect()
+    }
+
+    /// The strides by which operand `index` is broadcast to a result of `rank` axes, in elements.
+    pub(crate) fn broadcast_strides(&self, index: usize, rank: usize) -> Vec<usize> {
+        let mut strides = vec![0; rank];
+        let shape = self.shape(index);
+        let own = if self.step.operands[index].dense { None } else { Some(self.strides(index)) };
+        let mut dense = 1;
+        for (axis, &size) in shape.iter().enumerate().rev() {
+            if size != 1 {
+                strides[rank - shape.len() + axis] = own.as_ref().map_or(dense, |own| own[axis]);
+            }
+            dense *= size;
+        }
+        strides
     }
 
     /// The bytes of operand `index`, from its first element to its last.

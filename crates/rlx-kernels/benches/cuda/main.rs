@@ -2,7 +2,8 @@
 //!
 //! `cargo bench -p rlx-kernels --features cuda --bench cuda [-- FAMILY...]` runs the cases that the tests run in the
 //! simulator, and prints for each family the worst error as a share of the tolerance. With `--time` it measures
-//! instead. Exit code: 1 where a case fails, 2 for a family that there is not, 4 without driver, NVRTC or GPU.
+//! instead; with `--wrong TOOL` it runs the one kernel that this tool of `compute-sanitizer` must find. Exit code: 1
+//! where a case fails, 2 for a family or a tool that there is not, 4 without driver, NVRTC or GPU.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "../../tests/cases/mod.rs"]
@@ -11,6 +12,7 @@ mod device;
 mod ffi;
 mod tally;
 mod time;
+mod wrong;
 
 use std::process::ExitCode;
 use std::sync::PoisonError;
@@ -24,15 +26,29 @@ const SHOWN: usize = 10;
 fn main() -> ExitCode {
     let mut families: Vec<String> = Vec::new();
     let mut timed = false;
-    for argument in std::env::args().skip(1) {
+    let mut wrong = None;
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
         match argument.as_str() {
             // Cargo says so to every bench.
             "--bench" => {}
             "--time" => timed = true,
+            "--wrong" => {
+                let tool = arguments.next().unwrap_or_default();
+                if wrong::KERNELS.iter().all(|k| k.0 != tool) {
+                    let all = wrong::KERNELS.map(|k| k.0).join(", ");
+                    eprintln!("cuda: --wrong {tool}: expected one of {all}");
+                    return ExitCode::from(2);
+                }
+                wrong = Some(tool);
+            }
             name if FAMILIES.iter().any(|f| f.0 == name) => families.push(argument),
             other => {
                 let all: Vec<&str> = FAMILIES.iter().map(|f| f.0).collect();
-                eprintln!("cuda: {other}: expected --time, or families among {}", all.join(", "));
+                eprintln!(
+                    "cuda: {other}: expected --time, --wrong TOOL, or families among {}",
+                    all.join(", ")
+                );
                 return ExitCode::from(2);
             }
         }
@@ -51,8 +67,8 @@ fn main() -> ExitCode {
             return ExitCode::from(4);
         }
     }
-    if timed {
-        return match time::run(gpu) {
+    if timed || wrong.is_some() {
+        return match wrong.map_or_else(|| time::run(gpu), |tool| wrong::run(gpu, &tool)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(e) => {
                 eprintln!("cuda: {e}");

@@ -1,7 +1,8 @@
 // attention, for few queries: one threadgroup for each query and head, whose simdgroups take blocks of 32 keys in turn.
 // DIM is the largest head_dim, a multiple of 32. Lanes share out the elements of a head, so that neighbours read
 // neighbours; the products of 32 keys are summed together, after which each lane has the score of one key.
-// `parts` holds, for each simdgroup, its largest score, the sum of its weights and its weighted values.
+// `parts` holds, for each simdgroup, its largest score, the sum of its weights, whether it met a strange value, and its
+// weighted values.
 
 // Of 2 WIDTH values that each lane has, it keeps half, joined with what another lane has of them.
 template <uint WIDTH>
@@ -47,8 +48,9 @@ inline void attention_rows_of(device const AttentionArgs* args, device const T* 
     values[c] = 0.0f;
   }
 
-  float most = ATTENTION_HIDDEN;
+  float most = ATTENTION_LOWEST;
   float sum = 0.0f;
+  bool strange = false;
   for (uint block = keys.low + 32 * ids.simd; block < keys.high; block += 32 * ids.simds) {
     // Beyond the last key stands that key again.
     uint row = attention_row<PAGED>(args, source.table, keys.sequence, min(block + lane, keys.high - 1));
@@ -66,40 +68,52 @@ inline void attention_rows_of(device const AttentionArgs* args, device const T* 
     float score = ATTENTION_HIDDEN;
     if (block + lane < keys.high) score = attention_score(args, mask, mask_row + (block + lane - keys.first), product);
 
-    float next = max_or_nan(simd_max(score != score ? ATTENTION_HIDDEN : score), most);
+    float next = max_or_nan(simd_max(score != score ? ATTENTION_LOWEST : score), most);
     float rescale = exp(most - next);
     float weight = attention_weight(score, next);
     most = next;
     sum = sum * rescale + weight;
     UNROLL for (uint c = 0; c < DIM / 32; c++) values[c] *= rescale;
-    // What a hidden key has for a value must not matter, be it infinite.
-    uint shown = simd_ballot_mask(!(score <= ATTENTION_HIDDEN));
+    uint shown = simd_ballot_mask(score != ATTENTION_HIDDEN);
     for (uint j = 0; j < 32; j++) {
       float factor = simd_shuffle(weight, ushort(j));
       device const S* value = v + ulong(PAGED ? simd_shuffle(row, ushort(j)) : min(block + j, keys.high - 1)) * args->v_token;
       if (((shown >> j) & 1u) == 0u) continue;
       UNROLL for (uint c = 0; c < DIM / 32; c++) {
         uint d = 32 * c + lane;
-        if (d < v_dim) values[c] += factor * float(value[d]);
+        float x = d < v_dim ? float(value[d]) : 0.0f;
+        if (attention_is_strange(x)) {
+          strange = true;
+          x = 0.0f;
+        }
+        values[c] += factor * x;
       }
     }
   }
 
+  const uint stride = DIM + 3;
   sum = simd_sum(sum);
-  threadgroup float* part = parts + ids.simd * (DIM + 2);
+  bool met = simd_ballot_mask(strange) != 0u;
+  threadgroup float* part = parts + ids.simd * stride;
   if (lane == 0) {
     part[0] = most;
     part[1] = sum;
+    part[2] = met ? 1.0f : 0.0f;
   }
-  UNROLL for (uint c = 0; c < DIM / 32; c++) part[2 + 32 * c + lane] = values[c];
+  UNROLL for (uint c = 0; c < DIM / 32; c++) part[3 + 32 * c + lane] = values[c];
   barrier_threadgroup();
-  for (uint s = 0; s < ids.simds; s++) most = max_or_nan(most, parts[s * (DIM + 2)]);
+  for (uint s = 0; s < ids.simds; s++) most = max_or_nan(most, parts[s * stride]);
   sum = 0.0f;
-  for (uint s = 0; s < ids.simds; s++) sum += parts[s * (DIM + 2) + 1] * exp(parts[s * (DIM + 2)] - most);
+  for (uint s = 0; s < ids.simds; s++) {
+    sum += parts[s * stride + 1] * exp(parts[s * stride] - most);
+    met = met || parts[s * stride + 2] != 0.0f;
+  }
   for (uint d = ids.thread_index; d < v_dim; d += ids.threads) {
     float value = 0.0f;
-    for (uint s = 0; s < ids.simds; s++) value += parts[s * (DIM + 2) + 2 + d] * exp(parts[s * (DIM + 2)] - most);
-    out[ulong(ids.group) * v_dim + d] = T(sum == 0.0f ? 0.0f : value / sum);
+    for (uint s = 0; s < ids.simds; s++) value += parts[s * stride + 3 + d] * exp(parts[s * stride] - most);
+    value = sum == 0.0f ? 0.0f : value / sum;
+    if (met) value += attention_strange<S, PAGED>(args, source.table, mask, mask_row, keys, v + d);
+    out[ulong(ids.group) * v_dim + d] = T(value);
   }
 }
 

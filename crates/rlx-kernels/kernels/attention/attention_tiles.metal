@@ -20,7 +20,7 @@ inline bool attention_stage(device const AttentionArgs* args, device const S* fr
     ulong row = some ? ulong(attention_row<PAGED>(args, table, sequence, block + r)) * stride : 0;
     for (uint d = ids.lane; d < depth; d += 32) {
       float x = some && d < dim ? float(from[row + d]) : 0.0f;
-      if (FINITE && !(fabs(x) <= 3.402823466e+38f)) {
+      if (FINITE && attention_is_strange(x)) {
         strange = true;
         x = 0.0f;
       }
@@ -28,20 +28,6 @@ inline bool attention_stage(device const AttentionArgs* args, device const S* fr
     }
   }
   return strange;
-}
-
-// The sum of those values in a column that are not finite and that a query sees. A weight of 0 times one of them would
-// reach the queries that do not see it, which is why products leave them out.
-template <typename S, bool PAGED>
-inline float attention_strange(device const AttentionArgs* args, device const int* table, AttentionMask mask,
-                               ulong mask_row, AttentionKeys keys, device const S* column) {
-  float sum = 0.0f;
-  for (uint key = keys.low; key < keys.high; key++) {
-    float x = float(column[ulong(attention_row<PAGED>(args, table, keys.sequence, key)) * args->v_token]);
-    float bias;
-    if (!(fabs(x) <= 3.402823466e+38f) && attention_shown(args, mask, mask_row + (key - keys.first), bias)) sum += x;
-  }
-  return sum;
 }
 
 template <typename T, typename S, uint DIM, uint SPLIT, uint BLOCK, bool PAGED>
@@ -103,7 +89,7 @@ inline void attention_tiles_of(device const AttentionArgs* args, device const T*
     simd_barrier();
   }
 
-  float most = ATTENTION_HIDDEN;
+  float most = ATTENTION_LOWEST;
   float sum = 0.0f;
   bool begun = false;
   bool strange = false;
@@ -146,7 +132,7 @@ inline void attention_tiles_of(device const AttentionArgs* args, device const T*
       }
       if (seen) {
         float held[BLOCK / 4];
-        float peak = ATTENTION_HIDDEN;
+        float peak = ATTENTION_LOWEST;
         UNROLL for (uint i = 0; i < BLOCK / 4; i++) {
           uint column = 4 * i + quarter;
           uint key = block + column;

@@ -1,8 +1,15 @@
 // Which keys a query sees, where they lie, and how a product becomes a score: what the attention kernels share. Keys and
 // values lie beside the queries, token by token, or PAGED, in pages of state.
 
-// The score of a key that is hidden. Scores at or below it, minus infinity among them, weigh nothing.
-#define ATTENTION_HIDDEN (-3.402823466e+38f)
+// The score of a key that is hidden: it weighs nothing, while the lowest finite score, which masks may have for a bias, does.
+#define ATTENTION_HIDDEN (-INFINITY)
+
+// What the largest score begins with: finite, so that no difference of scores is one of infinities.
+#define ATTENTION_LOWEST (-3.402823466e+38f)
+
+// Whether a value is infinite or NaN. Sums leave such values out, since a weight of 0 times one of them is NaN: it would
+// reach queries that do not see it, or that hardly see it. They are added afterwards.
+inline bool attention_is_strange(float value) { return !(fabs(value) <= 3.402823466e+38f); }
 
 // The keys of a query, as far as positions say: those from `low` to before `high`. They are counted by token, or PAGED, by
 // position in the sequence.
@@ -106,5 +113,18 @@ inline float attention_score(device const AttentionArgs* args, AttentionMask mas
 
 // The factor of a value. NaN stays: it comes from a key that is seen.
 inline float attention_weight(float score, float most) {
-  return score <= ATTENTION_HIDDEN ? 0.0f : exp(score - most);
+  return score == ATTENTION_HIDDEN ? 0.0f : exp(score - most);
+}
+
+// The sum of the strange values in a column that a query sees.
+template <typename S, bool PAGED>
+inline float attention_strange(device const AttentionArgs* args, device const int* table, AttentionMask mask,
+                               ulong mask_row, AttentionKeys keys, device const S* column) {
+  float sum = 0.0f;
+  for (uint key = keys.low; key < keys.high; key++) {
+    float x = float(column[ulong(attention_row<PAGED>(args, table, keys.sequence, key)) * args->v_token]);
+    float bias;
+    if (attention_is_strange(x) && attention_shown(args, mask, mask_row + (key - keys.first), bias)) sum += x;
+  }
+  return sum;
 }

@@ -18,6 +18,7 @@ cases! {
     queries_that_see_no_key_give_zeros,
     what_is_hidden_does_not_matter,
     values_that_are_infinite_reach_those_who_see_them,
+    values_that_are_infinite_reach_those_who_hardly_see_them,
     the_largest_score_may_come_late_or_early,
     wide_heads_whose_largest_score_comes_late,
     parts_of_a_joint_row,
@@ -272,6 +273,18 @@ fn values_that_are_infinite_reach_those_who_see_them() {
         fill(&mut operands[2], 45, f64::NEG_INFINITY);
         for mask in [Mask::Causal, Mask::Local { window: 2 }] {
             check_both(Attention { mask, ..CAUSAL }, &operands, Placement::Dense, 1);
+        }
+    }
+}
+
+/// A weight that is 0 in f32 makes NaN of an infinite value, where the value's sum is infinite.
+fn values_that_are_infinite_reach_those_who_hardly_see_them() {
+    let op = Attention { mask: Mask::None, scale: 1.0, softcap: None };
+    for dtype in FLOATS {
+        for (step, token) in [(2.0, 3), (-2.0, 126)] {
+            let mut operands = slope(dtype, 130, step);
+            fill(&mut operands[2], token, f64::INFINITY);
+            check_both(op, &operands, Placement::Dense, 1);
         }
     }
 }

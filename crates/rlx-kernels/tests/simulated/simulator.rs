@@ -1,5 +1,7 @@
 //! The simulator as what runs the cases.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -28,16 +30,42 @@ pub fn runner() -> Option<&'static Simulated> {
     RUNNER.get_or_init(find).as_ref()
 }
 
+thread_local! {
+    /// While only names are asked for: the kernels that this thread would have run.
+    static NAMED: RefCell<Option<BTreeSet<String>>> = const { RefCell::new(None) };
+}
+
+/// The kernels of the manifest that cases run, found without running any.
+pub fn kernels_of(cases: impl Iterator<Item = fn()>) -> BTreeSet<String> {
+    NAMED.set(Some(BTreeSet::new()));
+    cases.for_each(|case| case());
+    NAMED.take().unwrap_or_default()
+}
+
+fn only_names() -> bool {
+    NAMED.with_borrow(Option::is_some)
+}
+
 impl Runner for Simulated {
     type Library = Library;
 
     fn compile(&self, kernels: &[Kernel]) -> Result<Library, String> {
+        if only_names() {
+            return Err("not compiled".into());
+        }
         self.compiler.library(&library(Target::Host, kernels), Mode::Hooked).map_err(|e| e.to_string())
     }
 
     fn run(&self, own: Option<&Library>, dispatch: &Dispatch<'_>) -> Result<Vec<Tensor>, String> {
         if let Some(own) = own {
             return run(own, dispatch);
+        }
+        if only_names() {
+            // A dispatch of nothing runs no kernel.
+            if dispatch.geometry(DeviceLimits::APPLE, u32::MAX)?.is_some() {
+                NAMED.with_borrow_mut(|named| named.as_mut().map(|n| n.insert(dispatch.kernel.name.clone())));
+            }
+            return Err("not run".into());
         }
         let [hooked, fast] = self.all.get_or_init(|| {
             let text = library(Target::Host, manifest::kernels());
@@ -60,7 +88,9 @@ impl Runner for Simulated {
     }
 
     fn judge(&self, what: &dyn Fn() -> String, outcome: Result<Agreement, String>) {
-        if let Err(e) = outcome {
+        if let Err(e) = outcome
+            && !only_names()
+        {
             panic!("{}: {e}", what());
         }
     }

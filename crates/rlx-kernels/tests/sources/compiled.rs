@@ -1,16 +1,12 @@
 //! The host's compiler on all kernels at once.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use rlx_ir::ops::elementwise::binary::{Binary, BinaryKind};
-use rlx_ir::ops::elementwise::unary::{Unary, UnaryKind};
-use rlx_ir::ops::fused::fused_region::FusedRegion;
-use rlx_ir::{Builder, DType, OpRef, Value};
 use rlx_kernels::manifest::kernels;
 use rlx_kernels::source::{Target, library};
-use rlx_kernels::{Kernel, region};
 use rlx_simulator::{Compiler, Pass, or_skip};
+
+use crate::regions::{all, regions};
 
 /// Clang, if it is there.
 fn compiler() -> Option<Compiler> {
@@ -20,7 +16,7 @@ fn compiler() -> Option<Compiler> {
 #[test]
 fn all_kernels_compile_for_the_host() {
     let Some(compiler) = compiler() else { return };
-    compiler.check(&library(Target::Host, kernels()), Pass::Plain).unwrap();
+    compiler.check(&library(Target::Host, &all()), Pass::Plain).unwrap();
 }
 
 #[test]
@@ -35,12 +31,14 @@ fn a_kernel_compiles_without_the_others() {
             checked.unwrap_or_else(|e| panic!("{} alone: {e}", kernel.name));
         }
     }
+    // What regions list is enough for them.
+    compiler.check(&library(Target::Host, &regions()), Pass::Plain).unwrap();
 }
 
 #[test]
 fn all_kernels_compile_with_real_address_spaces() {
     let Some(compiler) = compiler() else { return };
-    let text = library(Target::Syntax, kernels());
+    let text = library(Target::Syntax, &all());
     compiler.check(&text, Pass::Spaces).unwrap();
     compiler.check(&text, Pass::OpenCl).unwrap();
 }
@@ -53,32 +51,10 @@ fn declared_metal(text: &str) -> String {
     format!("{}\n{}\n", include_str!("msl.h"), lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// A region of each elementwise function of one and of two operands, for floats and for integers.
-fn regions() -> Vec<Kernel> {
-    let unary = UnaryKind::ALL.iter().map(|&kind| -> OpRef { Arc::new(Unary { kind }) });
-    let binary = BinaryKind::ALL.iter().map(|&kind| -> OpRef { Arc::new(Binary { kind }) });
-    let ops = unary.map(|op| (op, 1)).chain(binary.map(|op| (op, 2)));
-    let mut kernels = Vec::new();
-    for ((op, arity), dtype) in
-        ops.flat_map(|op| [DType::F32, DType::F16, DType::I32, DType::Bool].map(|d| (op.clone(), d)))
-    {
-        let mut b = Builder::new("body");
-        let operands: Vec<Value> =
-            (0..arity).map(|i| b.input(&format!("x{i}"), dtype, [4]).unwrap()).collect();
-        if let Ok(results) = b.emit_ref(op, &operands) {
-            let body = b.finish(&results).unwrap();
-            kernels.push(region::kernel(&FusedRegion { body }, &format!("region{}", kernels.len())).unwrap());
-        }
-    }
-    assert!(kernels.len() > 60, "{}", kernels.len());
-    kernels
-}
-
 #[test]
 fn the_metal_text_fits_the_signatures_of_msl() {
     let Some(compiler) = compiler() else { return };
-    compiler.check(&declared_metal(&library(Target::Metal, kernels())), Pass::Plain).unwrap();
-    compiler.check(&declared_metal(&library(Target::Metal, &regions())), Pass::Plain).unwrap();
+    compiler.check(&declared_metal(&library(Target::Metal, &all())), Pass::Plain).unwrap();
     let wrong = [
         (
             "inline void f(simd_matrix<half> d, simd_matrix<half> a) { matrix_multiply_accumulate(d, a, a, d); }",
@@ -102,6 +78,25 @@ fn the_metal_text_fits_the_signatures_of_msl() {
 }
 
 #[test]
+fn the_plain_pass_refuses_what_flags_forbid() {
+    let Some(compiler) = compiler() else { return };
+    let wrong = [
+        ("float f(uint n) { float a[n]; a[0] = 1.0f; return a[0]; }", "variable length arrays"),
+        ("float f(float x) { return x * 0.5; }", "-Wdouble-promotion"),
+        ("void f() { throw 1; }", "exceptions disabled"),
+        ("float f() { float x; return x; }", "-Wuninitialized"),
+        ("bool f(int a, uint b) { return a < b; }", "-Wsign-compare"),
+    ];
+    let header = library(Target::Host, []);
+    compiler.check(&header, Pass::Plain).unwrap();
+    for (text, why) in wrong {
+        let refused = compiler.check(&format!("{header}\n{text}\n"), Pass::Plain);
+        let refused = refused.expect_err(text);
+        assert!(refused.message().contains(why), "{text}: {refused}");
+    }
+}
+
+#[test]
 fn real_address_spaces_refuse_what_the_plain_pass_lets_through() {
     let Some(compiler) = compiler() else { return };
     let header = library(Target::Syntax, []);
@@ -121,6 +116,8 @@ fn real_address_spaces_refuse_what_the_plain_pass_lets_through() {
             spaces,
         ),
         ("float f(threadgroup float* x) { return ((device float*)x)[0]; }", open_cl),
+        ("float f(float (*g)(float)) { return g(1.0f); }", open_cl),
+        ("float f(float (&g)(float)) { return g(1.0f); }", open_cl),
     ];
     for (text, passes) in wrong {
         let text = format!("{header}\n{text}\n");

@@ -5,8 +5,9 @@
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod compiled;
 mod lint;
+mod regions;
 
-use rlx_kernels::manifest::kernels;
+use rlx_kernels::Kernel;
 use rlx_kernels::source::{SOURCES, Target, library};
 
 #[test]
@@ -34,16 +35,24 @@ fn every_source_obeys_the_dialect() {
     for source in SOURCES {
         assert_eq!(lint::findings(source.text), Vec::<String>::new(), "{}", source.path);
     }
+    for kernel in regions::regions() {
+        let text = kernel.text.unwrap_or_default();
+        assert_eq!(lint::findings(&text), Vec::<String>::new(), "{text}");
+    }
+    // Functions reach others across files.
+    let all: String = SOURCES.iter().map(|s| s.text).collect();
+    assert_eq!(lint::findings(&all), Vec::<String>::new());
 }
 
 /// Writes the text for Metal where `METAL_TEXT` says, for Apple's compiler.
 #[test]
 fn the_metal_text_has_an_entry_point_with_every_buffer() {
-    let text = library(Target::Metal, kernels());
+    let kernels = regions::all();
+    let text = library(Target::Metal, &kernels);
     if let Some(path) = std::env::var_os("METAL_TEXT") {
         std::fs::write(path, &text).unwrap();
     }
-    for kernel in kernels() {
+    for kernel in &kernels {
         let Some(at) = text.find(&format!("kernel void {}(", kernel.name)) else {
             panic!("{} has no entry point", kernel.name)
         };
@@ -64,14 +73,29 @@ fn the_metal_text_has_an_entry_point_with_every_buffer() {
     assert!(!text.contains("#define device") && !text.contains("#include \""));
 }
 
-/// Writes the text for CUDA where `CUDA_TEXT` says, for `scripts/check-cuda-kernels`.
+/// Writes the text for CUDA where `CUDA_TEXT` says, for `scripts/check-cuda-kernels`; where `CUDA_SAMPLE` says, one of regions
+/// and of the kernel of each function that takes the most threadgroup memory: machine code of all takes minutes.
 #[test]
 fn the_cuda_text_has_every_entry_point() {
-    let text = library(Target::Cuda, kernels());
-    for kernel in kernels() {
+    let kernels = regions::all();
+    let text = library(Target::Cuda, &kernels);
+    for kernel in &kernels {
         assert!(text.contains(&format!("__global__ void {}(", kernel.name)), "{}", kernel.name);
     }
     if let Some(path) = std::env::var_os("CUDA_TEXT") {
         std::fs::write(path, text).unwrap();
+    }
+    let mut sample: Vec<&Kernel> = Vec::new();
+    for kernel in &kernels {
+        let function = |k: &Kernel| k.function.split('<').next().unwrap_or_default().to_owned();
+        match sample.iter_mut().find(|k| function(k) == function(kernel)) {
+            Some(most) if most.scratch_bytes() > kernel.scratch_bytes() => {}
+            Some(most) => *most = kernel,
+            None => sample.push(kernel),
+        }
+    }
+    assert!(sample.len() > regions::regions().len() + 20, "{}", sample.len());
+    if let Some(path) = std::env::var_os("CUDA_SAMPLE") {
+        std::fs::write(path, library(Target::Cuda, sample)).unwrap();
     }
 }

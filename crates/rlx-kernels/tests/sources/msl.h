@@ -1,6 +1,7 @@
 // What the Metal texts use of MSL, declared with the signatures that Apple documents, so that clang can check them: address spaces
 // are types, as in MSL. Nothing is defined, since nothing runs.
 #pragma clang diagnostic ignored "-Wunknown-attributes"
+#pragma clang diagnostic ignored "-Wunknown-pragmas"
 
 #define kernel
 #define device __attribute__((address_space(1)))

@@ -4,8 +4,10 @@ use std::path::Path;
 
 use rlx_gguf::MetadataBuilder;
 
+use crate::files::small;
+
 /// The longest card that is read, in bytes.
-const MAX_BYTES: usize = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Adds name, kind and licence of the model in `folder`.
 pub(super) fn metadata(m: &mut MetadataBuilder, folder: &Path) {
@@ -21,8 +23,8 @@ pub(super) fn metadata(m: &mut MetadataBuilder, folder: &Path) {
 
 /// The `license` of the card in `folder`, if there is one.
 fn license(folder: &Path) -> Option<String> {
-    let bytes = std::fs::read(folder.join("README.md")).ok()?;
-    of_text(std::str::from_utf8(bytes.get(..bytes.len().min(MAX_BYTES))?).ok()?)
+    let bytes = small::read_up_to(&folder.join("README.md"), MAX_BYTES).ok()?;
+    of_text(std::str::from_utf8(&bytes).ok()?)
 }
 
 fn of_text(card: &str) -> Option<String> {

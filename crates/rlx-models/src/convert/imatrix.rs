@@ -1,9 +1,9 @@
 //! Importance matrices: how much each column of a matrix matters, as llama.cpp measures and stores it.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rlx_gguf::Gguf;
+use rlx_gguf::{Gguf, Mapping};
 use rlx_ir::bail;
 use rlx_ir::convert::decode_row;
 
@@ -12,6 +12,8 @@ use crate::{Error, Result};
 /// The importance of columns, by the name of the matrix. A stack of matrices, as of experts, has columns for each of them.
 #[derive(Clone, Debug, Default)]
 pub struct Imatrix {
+    /// Where it was read from.
+    path: PathBuf,
     columns: HashMap<String, Vec<f32>>,
 }
 
@@ -19,13 +21,9 @@ impl Imatrix {
     /// Reads a file: GGUF with `NAME.in_sum2` and `NAME.counts`, or the older binary format.
     ///
     /// # Errors
-    /// `NotFound`, `Io`; `InvalidFile` where it is damaged or holds no matrices.
+    /// `NotFound`, `Io`; `InvalidFile` where it is no file, is damaged or holds no matrices.
     pub fn open(path: &Path) -> Result<Self> {
-        let bytes = match std::fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => bail!(NotFound, "{}: {e}", path.display()),
-            Err(e) => bail!(Io, "{}: {e}", path.display()),
-        };
+        let bytes = Mapping::open(path)?;
         let columns = match bytes.starts_with(b"GGUF") {
             true => from_gguf(&Gguf::from_mapping(bytes, path)?),
             false => from_binary(&bytes),
@@ -34,7 +32,12 @@ impl Imatrix {
         if columns.is_empty() {
             bail!(InvalidFile, "{}: it holds no matrices", path.display());
         }
-        Ok(Self { columns })
+        Ok(Self { path: path.to_owned(), columns })
+    }
+
+    /// Where it was read from.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The importance of the columns of a tensor with `matrices` matrices whose rows have `row_elems` elements, one matrix after
@@ -146,7 +149,8 @@ mod tests {
 
     #[test]
     fn sums_are_divided_by_calls() {
-        let imatrix = Imatrix { columns: from_binary(&binary(2, &[4.0, 8.0])).unwrap() };
+        let imatrix =
+            Imatrix { path: PathBuf::new(), columns: from_binary(&binary(2, &[4.0, 8.0])).unwrap() };
         assert_eq!(imatrix.importance("w", 1, 2).unwrap(), Some(&[1.0, 2.0][..]));
         assert_eq!(imatrix.importance("v", 1, 2).unwrap(), None);
         assert!(imatrix.importance("w", 1, 3).is_err());

@@ -12,9 +12,10 @@ mod tensors;
 mod types;
 mod vocabulary;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use rlx_gguf::{MetadataBuilder, Writer};
+use rlx_gguf::{MetadataBuilder, OutputFile, Writer, same_file};
 use rlx_ir::bail;
 
 pub use imatrix::Imatrix;
@@ -22,21 +23,23 @@ pub use options::{Fallback, QuantizeOptions, Report};
 use tensors::Change;
 
 use crate::arch::Family;
+use crate::embedding::shipped;
 use crate::files::{ModelConfig, ModelFiles, NamedWeights};
 use crate::{Error, Result};
 
 /// Called for each tensor before it is written: its name, its number from 0, and how many there are.
 pub type QuantizeProgress<'a> = dyn Fn(&str, usize, usize) + 'a;
 
-/// Converts the model at `input` (a folder in the Hugging Face layout, a `.safetensors` or a `.gguf` file) to the GGUF file
-/// `output`, which appears whole or not at all.
+/// Converts the model at `input` (a folder in the Hugging Face layout, a `.safetensors` or a `.gguf` file, or the name of the
+/// [one that ships with the project](crate::embedding::BUNDLED_MODEL)) to the GGUF file `output`, which appears whole or not
+/// at all.
 ///
 /// Matrices get the type `options.ty`, or the nearest that their rows allow; norms, biases and other vectors, and the small
 /// tables of positions and token types, are f32.
 ///
 /// # Errors
-/// `InvalidArgument` for a type that no file can hold, or an output that is the input; `UnsupportedModel` for what GGUF
-/// cannot hold; errors of reading and writing.
+/// `InvalidArgument` for a type that no file can hold, and for an output that is a file of the input (weights, config,
+/// tokenizer) or the importance matrix, or no file; `UnsupportedModel` for what GGUF cannot hold; errors of reading and writing.
 pub fn quantize(
     input: &Path,
     output: &Path,
@@ -44,14 +47,38 @@ pub fn quantize(
     progress: &QuantizeProgress<'_>,
 ) -> Result<Report> {
     types::check(options.ty)?;
-    let files = ModelFiles::open(input)?;
-    if let (ModelConfig::Gguf(gguf), Ok(output)) = (files.config(), output.canonicalize())
-        && gguf.files().any(|file| file.canonicalize().is_ok_and(|file| file == output))
+    let files = match shipped(input)? {
+        Some(files) => files,
+        None => ModelFiles::open(input)?,
+    };
+    quantize_files(&files, output, options, progress)
+}
+
+/// [`quantize`] of a model that is open.
+///
+/// # Errors
+/// As [`quantize`].
+pub fn quantize_files(
+    files: &ModelFiles,
+    output: &Path,
+    options: &QuantizeOptions,
+    progress: &QuantizeProgress<'_>,
+) -> Result<Report> {
+    types::check(options.ty)?;
+    tensors::threads(options)?;
+    files.refuse_output(output)?;
+    if let Some(imatrix) = &options.imatrix
+        && same_file(imatrix.path(), output)
     {
-        bail!(InvalidArgument, "{}: the output is the input", output.display());
+        bail!(
+            InvalidArgument,
+            "{}: it is the importance matrix: name another one to write",
+            output.display()
+        );
     }
+    OutputFile::target(output)?;
     let mut notes = Vec::new();
-    let mut weights = NamedWeights::of(&files)?;
+    let mut weights = NamedWeights::of(files)?;
     let mut change: Box<dyn Fn(&str) -> Change> = Box::new(|_| Change::Keep);
     let mut metadata = match files.config() {
         ModelConfig::Gguf(gguf) => {
@@ -67,22 +94,22 @@ pub fn quantize(
             let mut metadata = MetadataBuilder::new();
             card::metadata(&mut metadata, folder);
             let architecture = files.supported()?;
-            let is_decoder = crate::arch::decoder::architecture(&files).is_ok();
+            let is_decoder = crate::arch::decoder::architecture(files).is_ok();
             match architecture.family {
                 Family::Encoder if !is_decoder => {
-                    let converted = encoder::metadata(&mut metadata, &files, folder)?;
+                    let converted = encoder::metadata(&mut metadata, files, folder)?;
                     notes.extend(converted.notes);
                     converted.tensors.into_iter().for_each(|(name, data)| weights.insert(name, data));
                 }
                 family => {
-                    let mut converted = decoder::metadata(&mut metadata, &files, config)?;
+                    let mut converted = decoder::metadata(&mut metadata, files, config)?;
                     notes.append(&mut converted.notes);
                     notes.extend(vocabulary::write(&mut metadata, folder, converted.vocab_size())?);
                     vocabulary::chat_template(&mut metadata, folder)?;
                     converted.add_derived(&mut weights);
                     // A language model is no embedding model unless it says so.
                     if family == Family::Encoder || folder.join("modules.json").exists() {
-                        let tensors = encoder::of_decoder(&mut metadata, &files)?;
+                        let tensors = encoder::of_decoder(&mut metadata, files)?;
                         tensors.into_iter().for_each(|(name, data)| weights.insert(name, data));
                     }
                     change = Box::new(move |name| converted.change(name));
@@ -95,7 +122,7 @@ pub fn quantize(
         metadata.set("general.file_type", file_type);
     }
     metadata.set("general.quantization_version", 2u32);
-    let (list, skipped) = tensors::list(&files, &weights, options, &change)?;
+    let (list, skipped) = tensors::list(files, &weights, options, &change)?;
     let mut unweighted = 0;
     for tensor in &list {
         unweighted += usize::from(tensors::lacks_importance(&weights, tensor, options)?);
@@ -106,6 +133,20 @@ pub fn quantize(
         notes.push(format!(
             "there are no importances for {unweighted} of {matrices} matrices of type {ty}: with so few bits that costs \
              much of their quality, which an importance matrix would keep"
+        ));
+    }
+    let mut before = BTreeMap::new();
+    for tensor in &list {
+        if let Some(stored) = tensors::lossy_before(&weights, tensor)? {
+            *before.entry(stored.name()).or_insert(0usize) += 1;
+        }
+    }
+    if !before.is_empty() {
+        let stored: Vec<String> = before.iter().map(|(ty, n)| format!("{n} in {ty}")).collect();
+        notes.push(format!(
+            "matrices were quantised before ({}): what that lost stays lost, and the second loss comes on top; from the model \
+             in floats the result would be nearer to it",
+            stored.join(", ")
         ));
     }
     let mut writer = Writer::new(output, metadata)?;

@@ -1,5 +1,7 @@
 //! What a conversion is asked for, and what it did.
 
+use std::num::NonZeroUsize;
+
 use rlx_ir::DType;
 
 use super::imatrix::Imatrix;
@@ -11,12 +13,14 @@ pub struct QuantizeOptions {
     pub ty: DType,
     /// How much each column of a matrix matters, for the block types that use it.
     pub imatrix: Option<Imatrix>,
+    /// Threads that convert; `None` takes the processors that this process may use, 16 at most.
+    pub threads: Option<NonZeroUsize>,
 }
 
 impl QuantizeOptions {
-    /// Matrices of type `ty`, every column as important as the others.
+    /// Matrices of type `ty`, every column as important as the others, converted on all processors.
     pub fn new(ty: DType) -> Self {
-        Self { ty, imatrix: None }
+        Self { ty, imatrix: None, threads: None }
     }
 }
 

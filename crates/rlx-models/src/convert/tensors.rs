@@ -1,6 +1,6 @@
 //! The tensors of a conversion: which, in which order, and their bytes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use rlx_gguf::{DataWriter, TensorSink};
 use rlx_ir::convert::{decode_row, encode_row};
@@ -14,8 +14,10 @@ use crate::{Error, Result};
 
 /// Source bytes of a piece per thread.
 const PIECE_BYTES: usize = 1 << 20;
-/// More threads would wait for the disk.
-const MAX_THREADS: usize = 16;
+/// More threads would wait for the disk, unless they are asked for.
+const DEFAULT_THREADS: usize = 16;
+/// The most threads that can be asked for.
+const MAX_THREADS: usize = 1024;
 
 /// What becomes of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,21 +80,15 @@ pub(super) fn list(
 /// The canonical names of a model in the Hugging Face layout, in order; adds the files' names of what has none to `skipped`.
 fn named(files: &ModelFiles, weights: &NamedWeights, skipped: &mut Vec<String>) -> Result<Vec<String>> {
     let table = files.supported()?.names;
-    let mut named: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut all: BTreeSet<String> = weights.added().map(str::to_owned).collect();
     for raw in files.tensor_names().iter() {
         match table.canonical(raw) {
-            Some(name) => named.entry(name).or_default().push(raw),
+            Some(name) => {
+                all.insert(name);
+            }
             None => skipped.push(raw.clone()),
         }
     }
-    for (name, raws) in &named {
-        let parts = weights.parts_of(name);
-        if let Some(other) = raws.iter().find(|raw| parts.iter().all(|part| part != *raw)) {
-            let used = parts.first().map_or("", String::as_str);
-            bail!(InvalidFile, "{}: tensors {used:?} and {other:?} are both {name}", files.path().display());
-        }
-    }
-    let all: BTreeSet<String> = named.into_keys().chain(weights.added().map(str::to_owned)).collect();
     let mut names: Vec<String> = all.into_iter().collect();
     names.sort_by_key(|name| order(table, name));
     Ok(names)
@@ -125,8 +121,21 @@ pub(super) fn write(
     let rows_per_matrix = matrices(&tensor.shape).1;
     let place = |e: Error| e.context(format_args!("tensor {:?}", tensor.name));
     let source = changed(weights.require(&tensor.name)?, tensor.change).map_err(place)?;
-    let rows = Rows { from: source.ty.dtype, to: tensor.dtype, row, rows_per_matrix, importance };
+    let threads = threads(options)?;
+    let rows = Rows { from: source.ty.dtype, to: tensor.dtype, row, rows_per_matrix, importance, threads };
     data.tensor(&tensor.name, |sink| rows.write(&source.bytes, sink).map_err(place))
+}
+
+/// How many threads convert.
+///
+/// # Errors
+/// `InvalidArgument` for more than there can be.
+pub(super) fn threads(options: &QuantizeOptions) -> Result<usize> {
+    match options.threads.map(usize::from) {
+        None => Ok(std::thread::available_parallelism().map_or(1, usize::from).min(DEFAULT_THREADS)),
+        Some(threads) if threads <= MAX_THREADS => Ok(threads),
+        Some(threads) => bail!(InvalidArgument, "{threads} threads: at most {MAX_THREADS} convert"),
+    }
 }
 
 fn changed(source: WeightData, change: Change) -> Result<WeightData> {
@@ -186,6 +195,12 @@ pub(super) fn lacks_importance(
     Ok(block.needs_importance() && encoded && importance(tensor, options)?.is_none())
 }
 
+/// The block type that a tensor is stored in, where it becomes another one: what the first has lost stays lost.
+pub(super) fn lossy_before(weights: &NamedWeights, tensor: &Tensor) -> Result<Option<DType>> {
+    let stored = weights.find_type(&tensor.name)?.map(|ty| ty.dtype);
+    Ok(stored.filter(|stored| stored.is_block() && tensor.dtype.is_block() && *stored != tensor.dtype))
+}
+
 struct Rows<'a> {
     from: DType,
     to: DType,
@@ -193,6 +208,7 @@ struct Rows<'a> {
     rows_per_matrix: usize,
     /// Of the columns of all matrices.
     importance: Option<&'a [f32]>,
+    threads: usize,
 }
 
 impl Rows<'_> {
@@ -203,7 +219,7 @@ impl Rows<'_> {
         let (Some(from), Some(to)) = (self.from.row_bytes(self.row), self.to.row_bytes(self.row)) else {
             bail!(Bug, "rows of {} elements cannot go from {} to {}", self.row, self.from, self.to);
         };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+        let threads = self.threads;
         let rows_per_thread = (PIECE_BYTES / from).max(1);
         let mut out = Vec::new();
         for (i, piece) in source.chunks(rows_per_thread * threads * from).enumerate() {

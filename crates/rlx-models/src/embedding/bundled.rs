@@ -1,10 +1,33 @@
 //! The model that ships with the project.
 
-use crate::Result;
-use crate::files::ModelFiles;
+use std::path::Path;
 
-/// The name of the model that ships with the project.
+use rlx_ir::bail;
+
+use crate::files::ModelFiles;
+use crate::{Error, Result};
+
+/// The name of the model that ships with the project. It always means that one: a file or folder that is called so is
+/// `./all-MiniLM-L6-v2`.
 pub const BUNDLED_MODEL: &str = "all-MiniLM-L6-v2";
+
+/// The model that ships with the project, where `model` is its name; `None` for anything else.
+///
+/// # Errors
+/// `NotFound` where the program was built without it; `InvalidFile` where its bytes are damaged.
+pub fn shipped(model: &Path) -> Result<Option<ModelFiles>> {
+    if model.as_os_str() != BUNDLED_MODEL {
+        return Ok(None);
+    }
+    match bundled()? {
+        Some(files) => Ok(Some(files)),
+        None => bail!(
+            NotFound,
+            "{BUNDLED_MODEL} is not part of this program, which was built without the feature bundled-model; a folder of that \
+             name is ./{BUNDLED_MODEL}"
+        ),
+    }
+}
 
 /// The model that is part of this program; `None` where it was built without the feature `bundled-model`.
 ///

@@ -10,8 +10,8 @@ mod model;
 mod network;
 mod options;
 
-pub use bundled::{BUNDLED_MODEL, bundled};
+pub use bundled::{BUNDLED_MODEL, bundled, shipped};
 pub use embeddings::{Embedded, Embeddings};
 pub use model::EmbeddingModel;
 pub use network::open_network;
-pub use options::{EmbedRequest, EmbeddingOptions, Prompt};
+pub use options::{EmbedRequest, EmbeddingOptions, Prompt, Truncation};

@@ -7,10 +7,9 @@ use rlx_ir::bail;
 use rlx_runtime::Runtime;
 
 use super::batch::batches;
-use super::bundled::{BUNDLED_MODEL, bundled};
 use super::embeddings::{Embedded, Embeddings};
 use super::network::open_network;
-use super::options::{EmbedRequest, EmbeddingOptions, Prompt};
+use super::options::{EmbedRequest, EmbeddingOptions, Prompt, Truncation};
 use crate::arch::{EmbeddingHead, EncoderGraph, EncoderOutput, EncoderShape};
 use crate::encoder::{EncoderSession, Packed};
 use crate::files::{ModelConfig, ModelFiles};
@@ -32,6 +31,7 @@ pub struct EmbeddingModel {
     config: EmbeddingConfig,
     prompt: Prompt,
     limit: usize,
+    truncation: Truncation,
     shape: EncoderShape,
     dim: usize,
     batch_tokens: usize,
@@ -49,7 +49,8 @@ struct Sequence {
 
 impl EmbeddingModel {
     /// Loads a model as its files say: a folder in the Hugging Face layout, a `.safetensors` or `.gguf` file, a hub id that is
-    /// in the Hugging Face cache ([`hub`]), or `all-MiniLM-L6-v2`, the one that ships with the project.
+    /// in the Hugging Face cache ([`hub`]), or `all-MiniLM-L6-v2`, the one that ships with the project (a folder of that name is
+    /// `./all-MiniLM-L6-v2`).
     ///
     /// # Errors
     /// `NotFound`, `InvalidFile`, `UnsupportedModel` naming file and what is wrong; errors of the backend.
@@ -62,19 +63,7 @@ impl EmbeddingModel {
     /// # Errors
     /// As [`load`](Self::load); `InvalidArgument` for options that do not fit the model.
     pub fn load_with(runtime: &Runtime, model: impl AsRef<Path>, options: &EmbeddingOptions) -> Result<Self> {
-        let model = model.as_ref();
-        let files = match model.to_str() {
-            Some(BUNDLED_MODEL) => match bundled()? {
-                Some(files) => files,
-                None if model.exists() => ModelFiles::open(model)?,
-                None => bail!(
-                    NotFound,
-                    "{BUNDLED_MODEL} is not part of this program, which was built without the feature bundled-model"
-                ),
-            },
-            _ => hub::open(model, hub::VECTORS)?,
-        };
-        Self::from_files(runtime, &files, options)
+        Self::from_files(runtime, &hub::open(model.as_ref(), hub::VECTORS)?, options)
     }
 
     /// Loads the model in `files`.
@@ -85,6 +74,7 @@ impl EmbeddingModel {
         let _span = tracing::debug_span!("load", model = %files.path().display()).entered();
         let (encoder, mut config) = open_network(files)?;
         let (tokenizer, tokenizer_limit) = beside(files)?;
+        tokenizer.check_rows(encoder.shape().vocab_size).map_err(|e| e.context(files.path().display()))?;
         if let Some(mode) = options.pooling {
             config.pooling = vec![mode];
             config.sources.pooling = "asked for".into();
@@ -124,6 +114,7 @@ impl EmbeddingModel {
             tokenizer,
             prompt: options.prompt.clone(),
             limit,
+            truncation: options.truncation,
             shape: encoder.shape(),
             dim,
             batch_tokens: options.batch_tokens,
@@ -136,8 +127,8 @@ impl EmbeddingModel {
     /// The vectors of `texts`, in their order.
     ///
     /// # Errors
-    /// The first error of a text, which is named by its index: `NonFinite` where its vector holds NaN or an infinity. The
-    /// model stays usable; [`embed_each`](Self::embed_each) gives the vectors of the other texts.
+    /// The first error of a text, which is named by its index: `NonFinite` where its vector holds NaN or an infinity,
+    /// `ContextExceeded` where it is too long and [`Truncation::Refuse`] was asked for. The model stays usable; [`embed_each`](Self::embed_each) gives the vectors of the other texts.
     pub fn embed<S: AsRef<str>>(&self, texts: impl IntoIterator<Item = S>) -> Result<Embeddings> {
         let texts: Vec<S> = texts.into_iter().collect();
         Embeddings::collect(self.embed_each(&texts, &EmbedRequest::default())?, self.dim)
@@ -208,7 +199,7 @@ impl EmbeddingModel {
         self.dim
     }
 
-    /// The most tokens of a text; what is beyond is cut off.
+    /// The most tokens of a text; what is beyond is cut off or refused, see [`Truncation`].
     pub fn max_seq_length(&self) -> usize {
         self.limit
     }
@@ -255,14 +246,16 @@ impl EmbeddingModel {
             prefix => Cow::Owned(format!("{prefix}{text}")),
         };
         let mut encoding = self.tokenizer.encode(&self.fold(&text), EncodeOptions::default())?;
-        let truncated = encoding.truncate(self.limit);
-        if let Some(id) = encoding.ids.iter().find(|id| **id as usize >= self.shape.vocab_size) {
+        if self.truncation == Truncation::Refuse && encoding.len() > self.limit {
             bail!(
-                InvalidFile,
-                "the tokenizer gives the token {id}, but the network has {} tokens only",
-                self.shape.vocab_size
+                ContextExceeded,
+                "it has {} tokens, and the model takes {} at most; shorten it, or let it be cut",
+                encoding.len(),
+                self.limit
             );
         }
+        let truncated = encoding.truncate(self.limit);
+        self.tokenizer.check_ids(&encoding.ids, self.shape.vocab_size)?;
         if encoding.is_empty() {
             bail!(InvalidArgument, "the text has no tokens, and the model adds none");
         }

@@ -17,6 +17,16 @@ pub enum Prompt {
     Prefix(String),
 }
 
+/// What becomes of a text that is too long for the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Truncation {
+    /// Its end is cut off, and [`Embedded::truncated`](super::Embedded::truncated) tells so.
+    #[default]
+    Cut,
+    /// It has no vector, but an error.
+    Refuse,
+}
+
 /// How an embedding model is loaded. The default is what the model's files say.
 #[derive(Clone, Debug)]
 pub struct EmbeddingOptions {
@@ -30,8 +40,10 @@ pub struct EmbeddingOptions {
     pub prompt: Prompt,
     /// Keeps this many components of a vector, before normalisation.
     pub dims: Option<usize>,
-    /// Cuts texts at this many tokens, where the model does not do so earlier.
+    /// Takes at most this many tokens of a text, where the model does not take fewer.
     pub max_seq_length: Option<usize>,
+    /// What becomes of longer texts.
+    pub truncation: Truncation,
     /// The most tokens of a batch; one text may have more.
     pub batch_tokens: usize,
 }
@@ -45,6 +57,7 @@ impl Default for EmbeddingOptions {
             prompt: Prompt::Default,
             dims: None,
             max_seq_length: None,
+            truncation: Truncation::Cut,
             batch_tokens: 2048,
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use rlx_ir::Graph;
-use rlx_runtime::{RunContext, Runtime, Session};
+use rlx_runtime::{MemoryUse, RunContext, Runtime, Session};
 
 use super::packed::Packed;
 use crate::Result;
@@ -40,16 +40,34 @@ impl EncoderSession {
         &self.session
     }
 
+    /// The memory of one context, planned at the bounds.
+    ///
+    /// # Errors
+    /// `Device` where memory cannot be had.
+    pub fn memory(&self) -> Result<MemoryUse> {
+        let context = self.check_out()?;
+        let memory = context.memory();
+        self.check_in(context);
+        Ok(memory)
+    }
+
+    fn check_out(&self) -> Result<RunContext> {
+        match self.contexts.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+            Some(context) => Ok(context),
+            None => Ok(self.session.context(&[])?),
+        }
+    }
+
+    fn check_in(&self, context: RunContext) {
+        self.contexts.lock().unwrap_or_else(PoisonError::into_inner).push(context);
+    }
+
     /// Runs one batch and gives its outputs to `read`.
     ///
     /// # Errors
     /// What the run and `read` report. The session stays usable.
     pub fn run<T>(&self, batch: &Packed, read: impl FnOnce(&RunContext) -> Result<T>) -> Result<T> {
-        let free = self.contexts.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut context = match free {
-            Some(context) => context,
-            None => self.session.context(&[])?,
-        };
+        let mut context = self.check_out()?;
         context.bind(&[("N", batch.tokens()), ("R", batch.sequences())])?;
         context.set("ids", &batch.ids)?;
         context.set("positions", &batch.positions)?;
@@ -60,7 +78,7 @@ impl EncoderSession {
         // A context whose run failed is dropped: the next run starts from a fresh one.
         context.run()?;
         let value = read(&context)?;
-        self.contexts.lock().unwrap_or_else(PoisonError::into_inner).push(context);
+        self.check_in(context);
         Ok(value)
     }
 }

@@ -1,16 +1,12 @@
 //! `config.json` with typed access.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use rlx_ir::bail;
 use serde_json::{Map, Value};
 
-use super::limits;
+use super::{limits, small};
 use crate::{Error, Result};
-
-/// Longer files are refused, in bytes.
-const MAX_BYTES: u64 = 16 << 20;
 
 /// A `config.json`. The getters give `None` where a key is absent or `null`, and an `InvalidFile` error that names file,
 /// key and value where it holds something else; the `require_` forms make an absent key an error too.
@@ -26,7 +22,7 @@ impl HfConfig {
     /// # Errors
     /// `NotFound`, `Io`; `InvalidFile` where it is no JSON object or longer than 16 MiB.
     pub fn open(path: &Path) -> Result<Self> {
-        let bytes = read_bounded(path, MAX_BYTES)?;
+        let bytes = small::read_up_to(path, small::CONFIG_BYTES)?;
         match serde_json::from_slice(&bytes) {
             Ok(Value::Object(keys)) => Ok(Self { path: path.to_owned(), keys }),
             Ok(_) => bail!(InvalidFile, "{}: expected a JSON object", path.display()),
@@ -37,6 +33,11 @@ impl HfConfig {
     /// A config with these keys, called `path` in messages.
     pub fn new(path: impl Into<PathBuf>, keys: Map<String, Value>) -> Self {
         Self { path: path.into(), keys }
+    }
+
+    /// All keys.
+    pub fn keys(&self) -> &Map<String, Value> {
+        &self.keys
     }
 
     /// The file.
@@ -176,24 +177,6 @@ impl HfConfig {
         let message = format!("{}: {key} is {found}, expected {expected}", self.path.display());
         Error::new(rlx_ir::ErrorKind::InvalidFile, message)
     }
-}
-
-/// The bytes of a file that is at most `max` long.
-pub(super) fn read_bounded(path: &Path, max: u64) -> Result<Vec<u8>> {
-    let io = |e: std::io::Error| {
-        let kind = match e.kind() {
-            std::io::ErrorKind::NotFound => rlx_ir::ErrorKind::NotFound,
-            _ => rlx_ir::ErrorKind::Io,
-        };
-        Error::new(kind, format!("{}: {e}", path.display()))
-    };
-    let file = std::fs::File::open(path).map_err(io)?;
-    let mut bytes = Vec::new();
-    file.take(max + 1).read_to_end(&mut bytes).map_err(io)?;
-    if bytes.len() as u64 > max {
-        bail!(InvalidFile, "{}: longer than {max} bytes", path.display());
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use rlx_runtime::WeightSource;
 use rlx_runtime::weights::{GgufWeights, SafetensorsFile, SafetensorsWeights};
 
 use super::hf_config::HfConfig;
+use super::own::is_gguf;
 use super::shards;
 use crate::arch::{self, Architecture};
 use crate::{Error, Result};
@@ -30,6 +31,7 @@ pub struct ModelFiles {
     architecture: String,
     config: ModelConfig,
     source: Arc<dyn WeightSource>,
+    weight_files: Arc<[PathBuf]>,
     names: Arc<BTreeSet<String>>,
 }
 
@@ -56,7 +58,7 @@ impl ModelFiles {
             let single = || Ok(SafetensorsWeights::new(vec![SafetensorsFile::open(path)?]));
             return Self::open_hf(path, &path.with_file_name("config.json"), single);
         }
-        if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gguf")) {
+        if is_gguf(path) {
             return Self::open_gguf(path);
         }
         bail!(
@@ -83,6 +85,7 @@ impl ModelFiles {
             path,
             architecture,
             source: Arc::new(GgufWeights::new(gguf.clone())),
+            weight_files: gguf.files().map(Path::to_owned).collect(),
             config: ModelConfig::Gguf(gguf),
             names: Arc::new(names),
         })
@@ -96,6 +99,7 @@ impl ModelFiles {
         let config = HfConfig::open(config_path)?;
         let architecture = hf_architecture(&config)?;
         let weights = weights()?;
+        let weight_files = weights.files().iter().map(|file| file.path().to_owned()).collect();
         let names =
             weights.files().iter().flat_map(SafetensorsFile::tensors).map(|t| t.0.to_owned()).collect();
         Ok(Self {
@@ -103,6 +107,7 @@ impl ModelFiles {
             architecture,
             config: ModelConfig::Hf(config),
             source: Arc::new(weights),
+            weight_files,
             names: Arc::new(names),
         })
     }
@@ -142,6 +147,11 @@ impl ModelFiles {
     /// The tensors, by the files' own names.
     pub fn source(&self) -> &Arc<dyn WeightSource> {
         &self.source
+    }
+
+    /// The files that hold the tensors.
+    pub fn weight_files(&self) -> &[PathBuf] {
+        &self.weight_files
     }
 
     /// The files' own names of all tensors.
@@ -184,8 +194,7 @@ fn hf_architecture(config: &HfConfig) -> Result<String> {
 
 /// The `.gguf` file of a folder that holds no other one.
 fn only_gguf(folder: &Path) -> Option<PathBuf> {
-    let is_gguf = |p: &PathBuf| p.extension().is_some_and(|e| e.eq_ignore_ascii_case("gguf"));
-    let mut found = std::fs::read_dir(folder).ok()?.flatten().map(|e| e.path()).filter(is_gguf);
+    let mut found = std::fs::read_dir(folder).ok()?.flatten().map(|e| e.path()).filter(|p| is_gguf(p));
     let first = found.next()?;
     found.next().is_none().then_some(first)
 }

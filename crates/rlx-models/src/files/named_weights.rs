@@ -72,7 +72,8 @@ fn split_digits(text: &str) -> Option<(&str, &str)> {
     (end > 0).then(|| text.split_at(end))
 }
 
-/// The tensors of a model under canonical names: those of GGUF, whatever the files call them.
+/// The tensors of a model under canonical names: those of GGUF, whatever the files call them. A tensor that is there under
+/// two names is an error.
 #[derive(Clone)]
 pub struct NamedWeights {
     place: String,
@@ -119,6 +120,11 @@ impl NamedWeights {
         Ok(Self::new(files, table))
     }
 
+    /// What the files are called in messages.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
     /// The names of tensors that were added.
     pub fn added(&self) -> impl Iterator<Item = &str> {
         self.extra.keys().map(String::as_str)
@@ -136,21 +142,25 @@ impl NamedWeights {
 
     /// The names in the files of all parts of the tensor `name`: none where it is not there, mostly one.
     pub fn parts_of(&self, name: &str) -> Vec<String> {
-        let Some(table) = self.table else { return self.names.get(name).cloned().into_iter().collect() };
+        self.spellings(name).into_iter().next().unwrap_or_default()
+    }
+
+    /// The names in the files of all parts of the tensor `name`, for each of the ways to call it that the files use.
+    fn spellings(&self, name: &str) -> Vec<Vec<String>> {
+        let Some(table) = self.table else {
+            return self.names.get(name).map(|name| vec![name.clone()]).into_iter().collect();
+        };
+        let mut found: Vec<Vec<String>> = Vec::new();
         for candidate in table.candidates(name) {
-            if !candidate.contains(PART) {
-                if self.names.contains(&candidate) {
-                    return vec![candidate];
-                }
-                continue;
-            }
             let part = |e: usize| candidate.replace(PART, &e.to_string());
-            let parts: Vec<String> = (0..).map(part).take_while(|part| self.names.contains(part)).collect();
-            if !parts.is_empty() {
-                return parts;
+            let count = if candidate.contains(PART) { usize::MAX } else { 1 };
+            let parts: Vec<String> =
+                (0..count).map(part).take_while(|part| self.names.contains(part)).collect();
+            if !parts.is_empty() && !found.contains(&parts) {
+                found.push(parts);
             }
         }
-        Vec::new()
+        found
     }
 
     /// The files' own names of all tensors.
@@ -180,7 +190,7 @@ impl NamedWeights {
             return Ok(Some(data.clone()));
         }
         self.refuse_scaled(name)?;
-        match self.parts_of(name).as_slice() {
+        match self.only_parts_of(name)?.as_slice() {
             [] => Ok(None),
             [raw] if !self.is_stacked(name) => Ok(Some(self.source.weight(raw)?)),
             parts => self.stack(parts).map(Some),
@@ -196,7 +206,7 @@ impl NamedWeights {
             return Ok(Some(data.ty.clone()));
         }
         self.refuse_scaled(name)?;
-        match self.parts_of(name).as_slice() {
+        match self.only_parts_of(name)?.as_slice() {
             [] => Ok(None),
             [raw] if !self.is_stacked(name) => Ok(Some(self.source.weight(raw)?.ty)),
             parts => self.stacked_type(parts).map(Some),
@@ -216,6 +226,18 @@ impl NamedWeights {
             }
         }
         Ok(())
+    }
+
+    /// [`parts_of`](Self::parts_of) of a tensor that is there once at most: which of two is meant is not guessed.
+    fn only_parts_of(&self, name: &str) -> Result<Vec<String>> {
+        let mut spellings = self.spellings(name).into_iter();
+        let parts = spellings.next().unwrap_or_default();
+        match (parts.first(), spellings.next().as_deref()) {
+            (Some(used), Some([other, ..])) => {
+                bail!(InvalidFile, "{}: tensors {used:?} and {other:?} are both {name}", self.place)
+            }
+            _ => Ok(parts),
+        }
     }
 
     fn is_stacked(&self, name: &str) -> bool {
@@ -267,14 +289,24 @@ impl NamedWeights {
         }
     }
 
-    /// The dtype of the tensor `name`, which must be there and have this shape.
+    /// The dtype of the tensor `name`, which must be there, hold floats or blocks of them and have this shape.
     ///
     /// # Errors
-    /// As [`require`](Self::require); `InvalidFile` naming the tensor and both shapes.
+    /// As [`require`](Self::require); `InvalidFile` naming the tensor and its dtype, or both shapes.
     pub fn expect(&self, name: &str, shape: &[usize]) -> Result<TensorType> {
         let Some(ty) = self.find_type(name)? else { return Err(self.missing(name)) };
+        let raw = || self.raw_name(name).unwrap_or_else(|| name.to_owned());
+        if !(ty.dtype.is_float() || ty.dtype.is_block()) {
+            bail!(
+                InvalidFile,
+                "{}: tensor {:?} is {}, but weights are floats: what its integers stand for is not known",
+                self.place,
+                raw(),
+                ty.dtype
+            );
+        }
         if ty.shape != shape {
-            let raw = self.raw_name(name).unwrap_or_else(|| name.to_owned());
+            let raw = raw();
             bail!(
                 InvalidFile,
                 "{}: tensor {raw:?} has the shape {:?}, but the config makes it {shape:?}",
@@ -342,6 +374,17 @@ mod tests {
         assert!(e.message().contains("\"a.scale\""), "{e}");
         // The source is empty, so that the tensor is named and then not found.
         assert_eq!(weights.find_type("b.weight").unwrap_err().kind(), rlx_ir::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_tensor_under_two_names_is_refused() {
+        let names =
+            ["encoder.layer.0.norm.weight", "encoder.layer.0.norm.gamma", "bert.x"].map(str::to_owned);
+        let weights =
+            NamedWeights { names: Arc::new(names.into()), table: Some(&TABLE), ..NamedWeights::empty("m") };
+        let e = weights.find_type("blk.0.attn_output_norm.weight").unwrap_err();
+        assert_eq!(e.kind(), rlx_ir::ErrorKind::InvalidFile);
+        assert!(e.message().starts_with("m: ") && e.message().contains("norm.gamma\" are both"), "{e}");
     }
 
     #[test]

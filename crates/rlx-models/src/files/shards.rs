@@ -7,13 +7,11 @@ use rlx_ir::bail;
 use rlx_runtime::weights::{SafetensorsFile, SafetensorsWeights};
 use serde::Deserialize;
 
-use super::hf_config::read_bounded;
+use super::{is_inside, small};
 use crate::{Error, Result};
 
 const INDEX: &str = "model.safetensors.index.json";
 const SINGLE: &str = "model.safetensors";
-/// Longer indexes are refused, in bytes.
-const MAX_INDEX_BYTES: u64 = 256 << 20;
 /// More shards are refused.
 const MAX_SHARDS: usize = 10_000;
 
@@ -35,7 +33,7 @@ pub(super) fn open_folder(folder: &Path) -> Result<SafetensorsWeights> {
 
 impl Index {
     fn read(path: &Path) -> Result<Self> {
-        match serde_json::from_slice(&read_bounded(path, MAX_INDEX_BYTES)?) {
+        match serde_json::from_slice(&small::read(path)?) {
             Ok(index) => Ok(index),
             Err(e) => bail!(InvalidFile, "{}: {e}", path.display()),
         }
@@ -49,7 +47,7 @@ impl Index {
         if shards.is_empty() || shards.len() > MAX_SHARDS {
             bail!(InvalidFile, "{}: it names {} shards", path.display(), shards.len());
         }
-        if let Some(shard) = shards.iter().find(|s| Path::new(s).file_name() != Some(s.as_ref())) {
+        if let Some(shard) = shards.iter().find(|s| !is_inside(s) || s.contains('/')) {
             bail!(InvalidFile, "{}: {shard:?} is no file name", path.display());
         }
         Ok(shards)

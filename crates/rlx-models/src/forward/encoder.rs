@@ -82,7 +82,7 @@ fn tokens(input: &ForwardInput, row: usize, shape: &EncoderShape) -> Result<Vec<
         && far >= shape.max_positions
     {
         bail!(
-            InvalidArgument,
+            ContextExceeded,
             "row {row} has a token at position {far}, but the model has {} positions",
             shape.max_positions
         );

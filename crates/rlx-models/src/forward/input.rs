@@ -8,6 +8,24 @@ use rlx_runtime::weights::{SafetensorsFile, SafetensorsWeights};
 
 use crate::{Error, Result};
 
+const IDS: &str = "input_ids";
+const MASK: &str = "attention_mask";
+const TYPES: &str = "token_type_ids";
+/// The tensors that are read.
+const READ: [&str; 3] = [IDS, MASK, TYPES];
+/// What other implementations take as inputs that change the result.
+const REFUSED: [&str; 9] = [
+    "position_ids",
+    "inputs_embeds",
+    "head_mask",
+    "attention_bias",
+    "cache_position",
+    "past_key_values",
+    "decoder_input_ids",
+    "encoder_hidden_states",
+    "encoder_attention_mask",
+];
+
 /// Token ids [B, S] with an optional mask of the same shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardInput {
@@ -15,6 +33,7 @@ pub struct ForwardInput {
     mask: Option<Vec<bool>>,
     rows: usize,
     columns: usize,
+    unread: Vec<String>,
 }
 
 impl ForwardInput {
@@ -31,13 +50,16 @@ impl ForwardInput {
         {
             bail!(InvalidArgument, "attention_mask has {} values, input_ids {}", mask.len(), ids.len());
         }
-        Ok(Self { ids, mask, rows, columns })
+        Ok(Self { ids, mask, rows, columns, unread: Vec::new() })
     }
 
     /// Reads `input_ids`, `[B, S]` or `[S]`, and, if there, `attention_mask` of a `.safetensors` file; integers of any width.
+    /// `token_type_ids` may be there where all are 0: every token is of the first type. Tensors that are no inputs (the
+    /// expected outputs, say) are left alone: [`unread`](Self::unread) names them.
     ///
     /// # Errors
-    /// `NotFound`, `Io`, `InvalidFile`; `InvalidArgument` naming the tensor whose dtype or shape does not fit.
+    /// `NotFound`, `Io`, `InvalidFile`; `InvalidArgument` naming the tensor whose dtype or shape does not fit, or that other
+    /// implementations take as an input (`position_ids`).
     pub fn open(path: &Path) -> Result<Self> {
         let source = SafetensorsWeights::new(vec![SafetensorsFile::open(path)?]);
         let read = |name: &str| -> Result<(Vec<i64>, Vec<usize>)> {
@@ -52,22 +74,46 @@ impl ForwardInput {
             };
             Ok((Tensor::from_bytes(data.ty, data.bytes.to_vec())?.to_i64()?, shape))
         };
-        let (ids, shape) = read("input_ids")?;
-        let mask = match source.contains("attention_mask") {
-            true => Some(read("attention_mask")?),
-            false => None,
-        };
-        if let Some((_, mask_shape)) = &mask
-            && *mask_shape != shape
-        {
+        let names: Vec<&str> =
+            source.files().iter().flat_map(SafetensorsFile::tensors).map(|(name, ..)| name).collect();
+        if let Some(other) = names.iter().find(|name| REFUSED.contains(name)) {
             bail!(
                 InvalidArgument,
-                "{}: attention_mask is {mask_shape:?}, input_ids {shape:?}",
+                "{}: {other:?} is not supported as an input: what goes into a network is {}",
+                path.display(),
+                READ.join(", ")
+            );
+        }
+        let unread =
+            names.iter().filter(|name| !READ.contains(name)).map(|name| (*name).to_owned()).collect();
+        let (ids, shape) = read(IDS)?;
+        let like_ids = |name: &str| -> Result<Option<Vec<i64>>> {
+            if !source.contains(name) {
+                return Ok(None);
+            }
+            match read(name)? {
+                (values, found) if found == shape => Ok(Some(values)),
+                (_, found) => {
+                    bail!(InvalidArgument, "{}: {name} is {found:?}, {IDS} {shape:?}", path.display())
+                }
+            }
+        };
+        let mask = like_ids(MASK)?;
+        if let Some(other) = like_ids(TYPES)?.iter().flatten().find(|kind| **kind != 0) {
+            bail!(
+                InvalidArgument,
+                "{}: {TYPES} holds {other}, but every token is taken to be of the first type, 0",
                 path.display()
             );
         }
-        let mask = mask.map(|(values, _)| values.into_iter().map(|v| v != 0).collect());
-        Self::new(ids, mask, shape[0], shape[1]).map_err(|e| e.context(path.display()))
+        let mask = mask.map(|values| values.into_iter().map(|v| v != 0).collect());
+        let input = Self::new(ids, mask, shape[0], shape[1]).map_err(|e| e.context(path.display()))?;
+        Ok(Self { unread, ..input })
+    }
+
+    /// The tensors of the file that have no effect.
+    pub fn unread(&self) -> &[String] {
+        &self.unread
     }
 
     /// B.

@@ -22,8 +22,8 @@ use crate::options::LoadOptions;
 /// of a decoder.
 ///
 /// # Errors
-/// `InvalidArgument` for ids and positions that the network does not have; errors of loading and of the backend;
-/// `NonFinite` naming the row whose result holds NaN or an infinity.
+/// `InvalidArgument` for ids that the network does not have, `ContextExceeded` for rows that are longer than it takes, both
+/// naming the row; errors of loading and of the backend; `NonFinite` naming the row whose result holds NaN or an infinity.
 pub fn forward(
     runtime: &Runtime,
     files: &ModelFiles,

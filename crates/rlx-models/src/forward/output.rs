@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
-use rlx_ir::bail;
-use safetensors::{Dtype, tensor::TensorView};
+use rlx_gguf::OutputFile;
+use serde_json::json;
 
-use crate::{Error, Result};
+use crate::Result;
+
+/// Values that are written at once.
+const PIECE: usize = 1 << 16;
 
 /// A value per token, zero where masked.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,18 +22,29 @@ pub struct ForwardOutput {
 }
 
 impl ForwardOutput {
-    /// Writes a `.safetensors` file that holds it under its name.
+    /// Writes a `.safetensors` file that holds it under its name. It appears whole or not at all.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where the path is something else than a file; `Io`.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        self.write(OutputFile::create(path)?)
+    }
+
+    /// [`save`](Self::save) into a file that was begun before the values were there.
     ///
     /// # Errors
     /// `Io`.
-    pub fn save(&self, path: &Path) -> Result<()> {
-        let mut bytes = Vec::with_capacity(self.values.len() * 4);
-        self.values.iter().for_each(|v| bytes.extend(v.to_le_bytes()));
-        let view = TensorView::new(Dtype::F32, self.shape.to_vec(), &bytes);
-        let written = view.and_then(|view| safetensors::serialize_to_file([(self.name, view)], None, path));
-        match written {
-            Ok(()) => Ok(()),
-            Err(e) => bail!(Io, "{}: {e}", path.display()),
+    pub fn write(&self, mut file: OutputFile) -> Result<()> {
+        // The length of a JSON header, the header, padded so that the data is aligned, and the data.
+        let info = json!({"dtype": "F32", "shape": self.shape, "data_offsets": [0, self.values.len() * 4]});
+        let mut header = json!({ self.name: info }).to_string();
+        header += &" ".repeat(header.len().next_multiple_of(8) - header.len());
+        file.write(&(header.len() as u64).to_le_bytes())?;
+        file.write(header.as_bytes())?;
+        for piece in self.values.chunks(PIECE) {
+            let bytes: Vec<u8> = piece.iter().flat_map(|v| v.to_le_bytes()).collect();
+            file.write(&bytes)?;
         }
+        Ok(file.finish()?)
     }
 }

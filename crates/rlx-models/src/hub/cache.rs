@@ -14,7 +14,7 @@ use rlx_ir::bail;
 use super::id::{HubId, is_commit};
 use super::options::HubOptions;
 use super::select::{INDEX, MODULES, Model, SINGLE, module_folders, with_shards};
-use crate::files::shard_names;
+use crate::files::{shard_names, small};
 use crate::{Error, Result};
 
 /// Folders of a snapshot are read to this depth.
@@ -124,7 +124,7 @@ impl Snapshot {
         if there(id.revision()) {
             return Some(Self::new(repo, id.revision()));
         }
-        if let Ok(commit) = std::fs::read_to_string(repo.join("refs").join(id.revision()))
+        if let Ok(commit) = small::read_text(&repo.join("refs").join(id.revision()))
             && there(commit.trim())
         {
             return Some(Self::new(repo, commit.trim()));
@@ -206,7 +206,7 @@ impl Snapshot {
             }
         }
         if wanted.contains(&MODULES)
-            && let Ok(json) = std::fs::read(self.path(MODULES))
+            && let Ok(json) = small::read(&self.path(MODULES))
         {
             let configs = module_folders(&json).into_iter().map(|folder| format!("{folder}/config.json"));
             names.extend(configs.filter(|name| self.may_have(name)));

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::files::is_inside;
+
 /// The revision that is meant where none is named.
 const MAIN: &str = "main";
 /// Names of repositories are no longer than this, in bytes.
@@ -42,7 +44,7 @@ impl HubId {
             && is_word(org)
             && is_word(name)
             && revision.is_none_or(is_revision)
-            && file.map_or(!is_file(front), is_relative);
+            && file.map_or(!is_file(front), is_inside);
         sound.then(|| Self {
             repo: repo.to_owned(),
             revision: revision.map(str::to_owned),
@@ -101,15 +103,7 @@ fn is_word(word: &str) -> bool {
 /// A branch, tag or commit whose name is safe as a path.
 fn is_revision(revision: &str) -> bool {
     let char_fits = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
-    revision.chars().all(char_fits) && !revision.starts_with('-') && is_relative(revision)
-}
-
-/// Whether `name` is a path with `/` that stays in its folder.
-pub(super) fn is_relative(name: &str) -> bool {
-    name.split('/').all(|part| {
-        let foreign = |c: char| c == '\\' || cfg!(windows) && c == ':' || c.is_control();
-        !matches!(part, "" | "." | "..") && !part.contains(foreign)
-    })
+    revision.chars().all(char_fits) && !revision.starts_with('-') && is_inside(revision)
 }
 
 /// Whether `text` is a commit, as the hub and its caches write them.

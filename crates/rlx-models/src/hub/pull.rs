@@ -9,14 +9,14 @@ use serde::Deserialize;
 use super::cache::{Cache, Snapshot};
 use super::fetch::{self, Remote};
 use super::http::{Asked, Client, Method};
-use super::id::{HubId, is_commit, is_relative};
+use super::id::{HubId, is_commit};
 use super::open::VECTORS;
 use super::options::HubOptions;
 use super::retry::Attempts;
 use super::select::{INDEX, MODULES, Model, module_folders};
 use super::store::Store;
 use super::url::{encode_part, encode_path};
-use crate::files::shard_names;
+use crate::files::{is_inside, shard_names, small};
 use crate::{Error, Result};
 
 /// Longer lists of files are refused, in bytes.
@@ -222,7 +222,7 @@ impl Hub {
         if !is_commit(&revision.sha) {
             bail!(Io, "{}: {} calls the commit {:?}", asked.id, client.host(), revision.sha);
         }
-        if let Some(unsafe_name) = revision.siblings.iter().map(|s| &s.rfilename).find(|n| !is_relative(n)) {
+        if let Some(unsafe_name) = revision.siblings.iter().map(|s| &s.rfilename).find(|n| !is_inside(n)) {
             bail!(
                 InvalidFile,
                 "{}: {} lists a file {unsafe_name:?}, which would lie outside of the model's folder",
@@ -314,9 +314,7 @@ impl Pull<'_> {
         let fetched = |name: &str| self.files.iter().any(|f| f.name == name);
         let mut modules = Vec::new();
         if fetched(MODULES) {
-            let path = self.snapshot.path(MODULES);
-            let json = std::fs::read(&path).map_err(|e| super::blob::io_error(&path, &e))?;
-            modules = module_folders(&json);
+            modules = module_folders(&small::read(&self.snapshot.path(MODULES))?);
         }
         let index = *model == Model::Folder && fetched(INDEX);
         let shards = if index { Some(shard_names(&self.snapshot.path(INDEX))?) } else { None };
@@ -330,7 +328,7 @@ impl Pull<'_> {
         }
         let configs = modules.iter().map(|m| format!("{}/config.json", m.trim_end_matches('/')));
         let optional = VECTORS.iter().map(|name| (*name).to_owned());
-        for name in optional.chain(configs).filter(|n| is_relative(n) && !names.contains(n)) {
+        for name in optional.chain(configs).filter(|n| is_inside(n) && !names.contains(n)) {
             self.store.set_absent(&self.snapshot, &name)?;
         }
         Ok(())

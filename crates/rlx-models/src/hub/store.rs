@@ -7,6 +7,7 @@ use super::blob::{io_error, unique};
 use super::cache::{Snapshot, folder_name};
 use super::id::HubId;
 use crate::Result;
+use crate::files::small;
 
 /// A repository of the cache that is written to.
 #[derive(Debug)]
@@ -91,7 +92,7 @@ impl Store {
     /// `Io`.
     pub(super) fn set_ref(&self, revision: &str, commit: &str) -> Result<()> {
         let path = self.repo.join("refs").join(revision);
-        if revision == commit || fs::read_to_string(&path).is_ok_and(|found| found == commit) {
+        if revision == commit || small::read_text(&path).is_ok_and(|found| found == commit) {
             return Ok(());
         }
         make(path.parent().unwrap_or(&path))?;

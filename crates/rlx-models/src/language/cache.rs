@@ -26,10 +26,10 @@ impl Cache {
 
     /// Keeps the tokens that `prompt` begins with, and drops the rest. The last token of the prompt is never kept: its
     /// logits are wanted.
-    pub(super) fn keep_prefix(&mut self, prompt: &[u32]) {
+    pub(super) fn keep_prefix(&mut self, prompt: &[u32]) -> Result<()> {
         let most = prompt.len().saturating_sub(1);
         let common = self.ids.iter().zip(&prompt[..most]).take_while(|(a, b)| a == b).count();
-        self.truncate(common);
+        self.truncate(common)
     }
 
     /// Runs new tokens, and gives their logits.
@@ -51,12 +51,12 @@ impl Cache {
     }
 
     /// Drops all tokens.
-    pub(super) fn clear(&mut self) {
-        self.truncate(0);
+    pub(super) fn clear(&mut self) -> Result<()> {
+        self.truncate(0)
     }
 
-    fn truncate(&mut self, len: usize) {
+    fn truncate(&mut self, len: usize) -> Result<()> {
         self.ids.truncate(len);
-        self.session.truncate(&mut self.sequence, len);
+        self.session.truncate(&mut self.sequence, len)
     }
 }

@@ -18,7 +18,7 @@ impl LanguageModel {
     pub fn chat_ids(&self, messages: &[ChatMessage], options: &ChatOptions) -> Result<Vec<u32>> {
         let text = self.chat_template()?.apply(messages, options)?;
         let parsed = EncodeOptions { add_special: false, parse_special: true };
-        Ok(self.tokenizer()?.encode(&text, parsed)?.ids)
+        self.encode(&text, parsed)
     }
 
     /// A conversation, whose tokens are kept in the cache between turns.

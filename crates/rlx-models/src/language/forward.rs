@@ -56,7 +56,6 @@ impl LanguageModel {
             let mut sequence = Sequence::default();
             sequence_logits(&mut session, &mut sequence, ids, &kept, out, vocab_size)
                 .map_err(|e| e.context(format!("row {row} of the input")))?;
-            session.truncate(&mut sequence, 0);
         }
         self.check_in(session);
         Ok(out)

@@ -10,7 +10,7 @@ use super::model::LanguageModel;
 use super::options::GenerateOptions;
 use super::output::{FinishReason, GenerateEvent, GenerateTimings, Generation};
 use super::session::Wanted;
-use crate::sampling::Sampler;
+use crate::sampling::{Sampler, SamplingParams};
 use crate::text::{EncodeOptions, StopMatcher, StreamDecoder, Tokenizer};
 use crate::{Error, Result};
 
@@ -52,12 +52,19 @@ impl LanguageModel {
     /// # Errors
     /// Errors of the tokenizer.
     pub fn prompt_ids(&self, prompt: &str) -> Result<Vec<u32>> {
-        let tokenizer = self.tokenizer()?;
-        let mut ids = tokenizer.encode(prompt, EncodeOptions::default())?.ids;
+        let mut ids = self.encode(prompt, EncodeOptions::default())?;
         if ids.is_empty() {
-            let special = tokenizer.special_tokens();
+            let special = self.tokenizer()?.special_tokens();
             ids.extend(special.bos.or(special.eos));
         }
+        Ok(ids)
+    }
+
+    /// The tokens of `text`, each of which the network has.
+    pub(super) fn encode(&self, text: &str, options: EncodeOptions) -> Result<Vec<u32>> {
+        let tokenizer = self.tokenizer()?;
+        let ids = tokenizer.encode(text, options)?.ids;
+        tokenizer.check_ids(&ids, self.shape().vocab_size)?;
         Ok(ids)
     }
 
@@ -81,7 +88,7 @@ impl LanguageModel {
         let mut cache = Cache::new(self.check_out()?);
         // After an error the memory is dropped: whatever it holds reaches nobody.
         let generation = self.run(prompt, text, options, &mut cache, on_event)?;
-        cache.clear();
+        cache.clear()?;
         self.check_in(cache.session);
         Ok(generation)
     }
@@ -107,8 +114,18 @@ impl LanguageModel {
                 limits.context
             );
         }
+        let (known_ids, sampling) = match &text.decoder {
+            // Only what can be written is sampled: networks have rows that stand for no token.
+            Some(_) => {
+                let (known_ids, gaps) = self.known_ids()?;
+                let ban = |sampling: SamplingParams, &id: &u32| sampling.logit_bias(id, f32::NEG_INFINITY);
+                (known_ids, gaps.iter().fold(options.sampling.clone(), ban))
+            }
+            None => (usize::MAX, options.sampling.clone()),
+        };
         let mut run = Run {
-            sampler: Sampler::new(options.sampling.clone())?,
+            sampler: Sampler::new(sampling)?,
+            known_ids,
             stop_tokens: self.stop_tokens()?,
             max_tokens: usize::try_from(options.max_tokens).unwrap_or(usize::MAX),
             options,
@@ -121,7 +138,7 @@ impl LanguageModel {
         } else if prompt.is_empty() {
             bail!(InvalidArgument, "the prompt has no tokens");
         } else {
-            cache.keep_prefix(prompt);
+            cache.keep_prefix(prompt)?;
             cached_tokens = cache.len();
             match run.all(cache, prompt, &mut text, &mut on_event) {
                 Ok(reason) => reason,
@@ -149,6 +166,8 @@ impl LanguageModel {
 /// The state of a generation besides its text and its cache.
 struct Run<'a> {
     sampler: Sampler,
+    /// Ids from here on are never sampled.
+    known_ids: usize,
     stop_tokens: Vec<u32>,
     max_tokens: usize,
     options: &'a GenerateOptions,
@@ -181,7 +200,7 @@ impl Run<'_> {
             let logits = cache.step(chunk, wanted)?;
             if last {
                 self.timings.prefill_ns = start.elapsed_ns();
-                next = Some(self.sampler.sample(logits).map_err(|e| at(e, done))?);
+                next = Some(self.sample(logits).map_err(|e| at(e, done))?);
             }
             if on_event(GenerateEvent::Prompt { done, total: prompt.len() }).is_break() {
                 return Ok(FinishReason::Cancelled);
@@ -208,10 +227,16 @@ impl Run<'_> {
                 return Ok(FinishReason::Cancelled);
             }
             let logits = cache.step(&[token], Wanted::Last)?;
-            token = self.sampler.sample(logits).map_err(|e| at(e, prompt.len() + self.token_ids.len()))?;
+            token = self.sample(logits).map_err(|e| at(e, prompt.len() + self.token_ids.len()))?;
             self.timings.decode_steps += 1;
             self.timings.decode_ns = start.elapsed_ns();
         }
+    }
+}
+
+impl Run<'_> {
+    fn sample(&mut self, logits: &[f32]) -> Result<u32> {
+        self.sampler.sample(&logits[..self.known_ids.min(logits.len())])
     }
 }
 

@@ -36,6 +36,8 @@ pub struct LanguageModel {
     limits: DecoderLimits,
     shape: DecoderShape,
     tokenizer: OnceLock<Arc<Tokenizer>>,
+    /// See [`LanguageModel::known_ids`].
+    known_ids: OnceLock<(usize, Vec<u32>)>,
     chat_template: OnceLock<Arc<ChatTemplate>>,
     /// The memory of the last generation, for the next one.
     idle: Mutex<Option<DecodeSession>>,
@@ -100,6 +102,7 @@ impl LanguageModel {
             limits,
             shape,
             tokenizer: OnceLock::new(),
+            known_ids: OnceLock::new(),
             chat_template: OnceLock::new(),
             idle: Mutex::new(None),
         })
@@ -128,8 +131,8 @@ impl LanguageModel {
     /// The tokenizer; it is read when it is asked for first.
     ///
     /// # Errors
-    /// `NotFound` where folder or file has none; `InvalidFile` and `UnsupportedModel` where it cannot be read, or has more tokens
-    /// than the network.
+    /// `NotFound` where folder or file has none; `InvalidFile` and `UnsupportedModel` where it cannot be read, or has a token of
+    /// ordinary text that the network does not have ([`Tokenizer::check_rows`]).
     pub fn tokenizer(&self) -> Result<&Arc<Tokenizer>> {
         if let Some(tokenizer) = self.tokenizer.get() {
             return Ok(tokenizer);
@@ -148,7 +151,22 @@ impl LanguageModel {
             }
             (ModelConfig::Hf(_), folder) => Tokenizer::from_folder(folder.unwrap_or(Path::new(".")))?,
         };
+        tokenizer.check_rows(self.shape.vocab_size).map_err(place)?;
         Ok(self.tokenizer.get_or_init(|| Arc::new(tokenizer)))
+    }
+
+    /// How many of the first ids the tokenizer knows, and those among them that can neither be written nor end a text.
+    pub(super) fn known_ids(&self) -> Result<(usize, &[u32])> {
+        let (tokenizer, rows) = (self.tokenizer()?, self.shape.vocab_size);
+        let (end, gaps) = self.known_ids.get_or_init(|| {
+            let stop = &tokenizer.special_tokens().stop;
+            let ends = stop.iter().map(|&id| id as usize + 1).filter(|&end| end <= rows);
+            let end = ends.max().unwrap_or(0).max(tokenizer.vocab_size().min(rows));
+            let mut gaps = tokenizer.gaps(end);
+            gaps.retain(|id| !stop.contains(id));
+            (end, gaps)
+        });
+        Ok((*end, gaps))
     }
 
     /// The chat template that the model's files bring; it is read when it is asked for first.

@@ -109,8 +109,8 @@ impl DecodeSession {
     /// Runs the new tokens of all requests, and adds them to their sequences.
     ///
     /// # Errors
-    /// `InvalidArgument` where a request has no token, an id is beyond the vocabulary, or the step is larger than
-    /// [`limits`](Self::limits); `ContextExceeded` where a sequence or the cache has no room; errors of the device. After an
+    /// `InvalidArgument` where a request has no token, its sequence lives in another session, an id is beyond the vocabulary, or
+    /// the step is larger than [`limits`](Self::limits); `ContextExceeded` where a sequence or the cache has no room; errors of the device. After an
     /// error all sequences are as before.
     pub fn step(&mut self, requests: &mut [Request<'_>]) -> Result<StepLogits<'_>> {
         let rows = self.check(requests)?;
@@ -118,7 +118,7 @@ impl DecodeSession {
         let done = self.append(requests).and_then(|slots| self.run_step(requests, &slots, &rows.wanted));
         if let Err(e) = done {
             for (request, len) in requests.iter_mut().zip(before) {
-                self.pages.truncate(request.sequence, len);
+                self.pages.truncate(request.sequence, len)?;
             }
             return Err(e);
         }
@@ -140,15 +140,19 @@ impl DecodeSession {
     }
 
     /// Shortens `sequence` to `len` tokens.
-    pub fn truncate(&mut self, sequence: &mut Sequence, len: usize) {
-        self.pages.truncate(sequence, len);
+    ///
+    /// # Errors
+    /// `InvalidArgument` where the sequence lives in another session.
+    pub fn truncate(&mut self, sequence: &mut Sequence, len: usize) -> Result<()> {
+        Ok(self.pages.truncate(sequence, len)?)
     }
 
     /// Ends a sequence that holds values which are not finite: its pages are zeroed before others get them.
     ///
     /// # Errors
-    /// Errors of the device.
+    /// `InvalidArgument` where the sequence lives in another session; errors of the device.
     pub fn discard(&mut self, sequence: &mut Sequence) -> Result<()> {
+        self.pages.check(sequence)?;
         let size = self.limits.kv_dtype.row_bytes(self.shape.num_kv_heads * self.shape.head_dim).unwrap_or(0);
         let page_bytes = size * self.limits.page_len;
         for layer in 0..self.shape.num_layers {
@@ -162,8 +166,7 @@ impl DecodeSession {
                 }
             }
         }
-        self.pages.truncate(sequence, 0);
-        Ok(())
+        self.truncate(sequence, 0)
     }
 
     fn check(&self, requests: &[Request<'_>]) -> Result<Rows> {
@@ -175,6 +178,7 @@ impl DecodeSession {
         let mut tokens = 0;
         for (index, request) in requests.iter().enumerate() {
             let count = request.tokens.len();
+            self.pages.check(request.sequence).map_err(|e| e.context(format!("request {index}")))?;
             if count == 0 {
                 bail!(InvalidArgument, "request {index} has no token");
             }

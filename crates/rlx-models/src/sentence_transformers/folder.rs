@@ -1,13 +1,14 @@
 //! Reading a sentence-transformers folder.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rlx_ir::bail;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{DenseConfig, EmbeddingConfig, PoolingMode, Sources};
+use crate::files::is_inside;
 use crate::json;
 use crate::{Error, Result};
 
@@ -26,6 +27,16 @@ impl Module {
             Some(("sentence_transformers", rest)) => rest.rsplit('.').next().unwrap_or_default(),
             _ => "",
         }
+    }
+
+    /// Its folder, which is the model's or lies in it.
+    fn folder(&self, model: &Path) -> Result<PathBuf> {
+        let path = self.path.strip_prefix("./").unwrap_or(&self.path).trim_end_matches('/');
+        // A slash alone is the root of the file system.
+        if self.path.starts_with('/') || !path.is_empty() && !is_inside(path) {
+            bail!(InvalidFile, "the path {:?} of a module leads out of the model's folder", self.path);
+        }
+        Ok(model.join(path))
     }
 }
 
@@ -86,7 +97,7 @@ fn from_modules(folder: &Path, modules: &[Module]) -> Result<EmbeddingConfig> {
     let mut config = EmbeddingConfig { pool_prompt: true, ..EmbeddingConfig::default() };
     config.sources.normalize = "raw, because modules.json has no Normalize".into();
     for (at, module) in modules.iter().enumerate() {
-        let path = folder.join(&module.path);
+        let path = module.folder(folder)?;
         let name = &module.class;
         match (module.kind(), at) {
             ("Transformer", 0) => read_limit(&path, &mut config)?,

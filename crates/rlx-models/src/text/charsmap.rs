@@ -11,7 +11,7 @@ use crate::{Error, Result};
 /// A parsed `precompiled_charsmap`.
 pub(super) struct Charsmap {
     trie: Vec<u32>,
-    replacements: Vec<u8>,
+    replacements: String,
 }
 
 impl Charsmap {
@@ -19,29 +19,58 @@ impl Charsmap {
     pub(super) fn of(vocab: &GgufVocab) -> Result<Option<Self>> {
         match vocab.precompiled_charsmap.as_slice() {
             [] => Ok(None),
-            map => Self::parse(map).map(Some),
+            map => match Self::parse(map) {
+                Ok(map) => Ok(Some(map)),
+                Err(e) => Err(e.context("tokenizer.ggml.precompiled_charsmap")),
+            },
         }
     }
 
     /// `InvalidFile` if the map is cut short or its replacements are no UTF-8.
     pub(super) fn parse(map: &[u8]) -> Result<Self> {
         let Some((head, rest)) = map.split_first_chunk::<4>() else {
-            bail!(InvalidFile, "tokenizer.ggml.precompiled_charsmap: {} bytes hold no map", map.len());
+            bail!(InvalidFile, "{} bytes hold no map", map.len());
         };
         let trie_bytes = u32::from_le_bytes(*head) as usize;
         if trie_bytes > rest.len() || !trie_bytes.is_multiple_of(4) {
-            bail!(
-                InvalidFile,
-                "tokenizer.ggml.precompiled_charsmap: a trie of {trie_bytes} bytes does not fit into {}",
-                rest.len()
-            );
+            bail!(InvalidFile, "a trie of {trie_bytes} bytes does not fit into {}", rest.len());
         }
         let (trie, replacements) = rest.split_at(trie_bytes);
-        if std::str::from_utf8(replacements).is_err() {
-            bail!(InvalidFile, "tokenizer.ggml.precompiled_charsmap: the replacements are no UTF-8");
-        }
+        let Ok(replacements) = std::str::from_utf8(replacements) else {
+            bail!(InvalidFile, "the replacements are no UTF-8");
+        };
         let trie = trie.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect();
-        Ok(Self { trie, replacements: replacements.to_vec() })
+        Ok(Self { trie, replacements: replacements.to_owned() })
+    }
+
+    /// `InvalidFile` if some text leads out of the trie or into the middle of a replacement's character. [`Charsmap::apply`]
+    /// takes such a key for none; the `tokenizers` crate panics on it.
+    pub(super) fn check(&self) -> Result<()> {
+        let Some(&root) = self.trie.first() else { bail!(InvalidFile, "the trie is empty") };
+        let mut seen = vec![false; self.trie.len()];
+        let mut pending = vec![offset(root)];
+        while let Some(children) = pending.pop() {
+            for byte in 1..=255 {
+                let node = children ^ byte;
+                let Some(&unit) = self.trie.get(node as usize) else {
+                    bail!(InvalidFile, "the trie of {} units leads to unit {node}", self.trie.len());
+                };
+                if !is_child(unit, byte) {
+                    continue;
+                }
+                let next = node ^ offset(unit);
+                if unit & 0x100 != 0 {
+                    let start = self.trie.get(next as usize).map(|&value| value & 0x7FFF_FFFF);
+                    if !start.is_some_and(|start| self.replacements.is_char_boundary(start as usize)) {
+                        bail!(InvalidFile, "a key of the trie leads to no replacement");
+                    }
+                }
+                if !std::mem::replace(&mut seen[node as usize], true) {
+                    pending.push(next);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// `text`, rewritten.
@@ -70,8 +99,7 @@ impl Charsmap {
         for (i, &byte) in text.iter().enumerate() {
             node ^= u32::from(byte);
             let Some(&unit) = self.trie.get(node as usize) else { break };
-            // The label is the lowest byte; a value, which is no node, has the highest bit set.
-            if unit & 0x8000_00FF != u32::from(byte) {
+            if !is_child(unit, u32::from(byte)) {
                 break;
             }
             node ^= offset(unit);
@@ -83,9 +111,14 @@ impl Charsmap {
         }
         let (len, start) = found?;
         let rest = self.replacements.get(start as usize..)?;
-        let end = rest.iter().position(|&b| b == 0).unwrap_or(rest.len());
-        Some((len, std::str::from_utf8(&rest[..end]).ok()?))
+        Some((len, rest.split_once('\0').map_or(rest, |(replacement, _)| replacement)))
     }
+}
+
+/// Whether `unit` is that of a child by `byte`. The label is the lowest byte; a value, which is no node, has the highest bit
+/// set.
+fn is_child(unit: u32, byte: u32) -> bool {
+    unit & 0x8000_00FF == byte
 }
 
 /// How far the children of a unit are.
@@ -123,5 +156,20 @@ mod tests {
         assert_eq!(Charsmap::parse(&map()[..100]).err().unwrap().kind(), ErrorKind::InvalidFile);
         let wild: Vec<u8> = 16u32.to_le_bytes().into_iter().chain([0xFF; 16]).chain(*b"x\0").collect();
         assert_eq!(Charsmap::parse(&wild).unwrap().apply("aé"), "aé");
+    }
+
+    #[test]
+    fn a_map_that_leads_astray_is_found() {
+        assert!(Charsmap::parse(&map()).unwrap().check().is_ok());
+        let unit = |at: usize, unit: u32| {
+            let mut map = map();
+            map[4 + at * 4..8 + at * 4].copy_from_slice(&unit.to_le_bytes());
+            Charsmap::parse(&map).unwrap().check()
+        };
+        let node = 1 ^ usize::from(b'A');
+        assert!(unit(0, 600 << 10).unwrap_err().message().contains("leads to unit"), "the root's children");
+        assert!(unit(node, u32::from(b'A') | 0x100 | (900 << 10)).is_err(), "a value beyond the trie");
+        assert!(unit(node ^ 2, 0x8000_0000 | 99).is_err(), "a replacement beyond the end");
+        assert!(Charsmap::parse(&[0; 4]).unwrap().check().is_err(), "no trie at all");
     }
 }

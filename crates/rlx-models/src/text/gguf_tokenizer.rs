@@ -104,6 +104,12 @@ impl GgufTokenizer {
         self.vocab.tokens.len()
     }
 
+    /// A token from `first` on that is ordinary text.
+    pub(super) fn text_token_from(&self, first: usize) -> Option<u32> {
+        let is_text = |id: &u32| matches!(self.vocab.token_type(*id), TokenType::Normal | TokenType::Byte);
+        (0u32..).take(self.vocab.tokens.len()).skip(first).find(is_text)
+    }
+
     /// Whether texts are folded to lower case.
     pub(super) fn lowercase(&self) -> bool {
         matches!(&self.model, Model::WordPiece(w) if w.lowercase())

@@ -8,6 +8,7 @@
 //! Invariants: what a tokenizer cannot do exactly it refuses by name; encoding takes `n log n` time at most; no text
 //! makes it panic.
 
+pub(crate) mod base64;
 mod bert_words;
 mod bpe;
 mod byte_level;
@@ -16,7 +17,7 @@ mod chat;
 mod encoding;
 mod gguf_tokenizer;
 mod gguf_vocab;
-mod hf_tokenizer;
+mod hf;
 mod merge;
 mod piece_trie;
 mod pre;

@@ -5,10 +5,11 @@ use std::path::Path;
 use rlx_ir::bail;
 
 use super::gguf_tokenizer::GgufTokenizer;
-use super::hf_tokenizer::HfTokenizer;
+use super::hf::HfTokenizer;
 use super::style::Style;
 use super::utf8::Utf8Stream;
 use super::{Encoding, GgufVocab, SpecialTokens, TokenizerConfig};
+use crate::files::small;
 use crate::{Error, Result};
 
 /// How a text is encoded.
@@ -70,7 +71,7 @@ impl Tokenizer {
     /// [`Tokenizer::from_folder`].
     ///
     /// # Errors
-    /// `InvalidFile` if the `tokenizers` crate cannot read it.
+    /// `InvalidFile` if the `tokenizers` crate cannot read it, or would not be able to run it.
     pub fn from_json(json: &[u8]) -> Result<Self> {
         Ok(Self { kind: Kind::Hf(Box::new(HfTokenizer::new(json)?)) })
     }
@@ -80,15 +81,11 @@ impl Tokenizer {
     /// `config.json`, where these files are there.
     ///
     /// # Errors
-    /// `NotFound` without a `tokenizer.json`; `InvalidFile` for a file that is damaged.
+    /// `NotFound` without a `tokenizer.json`; `InvalidFile` for a file that is damaged or far too long.
     pub fn from_folder(folder: &Path) -> Result<Self> {
         let path = folder.join("tokenizer.json");
-        let json = match std::fs::read(&path) {
-            Ok(json) => json,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                bail!(NotFound, "{}: no such file, and the model needs its tokenizer", path.display())
-            }
-            Err(e) => bail!(Io, "{}: {e}", path.display()),
+        let Some(json) = small::read_optional(&path)? else {
+            bail!(NotFound, "{}: no such file, and the model needs its tokenizer", path.display())
         };
         let mut tokenizer = Self::from_json(&json).map_err(|e| e.context(folder.display()))?;
         tokenizer.set_roles(&TokenizerConfig::from_folder(folder)?);
@@ -198,12 +195,72 @@ impl Tokenizer {
         }
     }
 
-    /// How many tokens there are, added ones included.
+    /// How many ids there are: one more than the highest one, added tokens included. Not each needs to have a token.
     pub fn vocab_size(&self) -> usize {
         match &self.kind {
             Kind::Hf(hf) => hf.vocab_size(),
             Kind::Gguf(gguf) => gguf.vocab_size(),
         }
+    }
+
+    /// Checks that this is the tokenizer of a network with `rows` token vectors.
+    ///
+    /// Fewer tokens are usual: tables of token vectors are padded. A few more are too, if they are added ones, which a model
+    /// was not trained with: they are refused where a text holds them, by [`Tokenizer::check_ids`].
+    ///
+    /// # Errors
+    /// `InvalidFile` where a token of ordinary text has no vector.
+    pub fn check_rows(&self, rows: usize) -> Result<()> {
+        let ids = self.vocab_size();
+        let beyond = match &self.kind {
+            Kind::Hf(hf) => hf.text_token_from(rows),
+            Kind::Gguf(gguf) => gguf.text_token_from(rows),
+        };
+        if let Some(id) = beyond {
+            bail!(
+                InvalidFile,
+                "the tokenizer has the token {:?} ({id}), but the network has {rows} tokens only: they do not belong together",
+                self.brief_token(id)
+            );
+        }
+        if ids > rows {
+            tracing::warn!(
+                "the tokenizer has ids up to {}, and the network {rows} tokens: texts with such a token are refused",
+                ids - 1
+            );
+        } else if ids < rows / 10 * 9 {
+            tracing::warn!(
+                "the tokenizer has {ids} tokens, and the network {rows}: they may not belong together"
+            );
+        }
+        Ok(())
+    }
+
+    /// Checks that a network with `rows` token vectors has one for each of `ids`.
+    ///
+    /// # Errors
+    /// `InvalidFile` naming the token that has none.
+    pub fn check_ids(&self, ids: &[u32], rows: usize) -> Result<()> {
+        match ids.iter().find(|id| **id as usize >= rows) {
+            None => Ok(()),
+            Some(&id) => bail!(
+                InvalidFile,
+                "the tokenizer gives the token {:?} ({id}), but the network has {rows} tokens only",
+                self.brief_token(id)
+            ),
+        }
+    }
+
+    /// The ids below `end` that have no token, ascending: nothing can be written with them.
+    pub fn gaps(&self, end: usize) -> Vec<u32> {
+        match &self.kind {
+            Kind::Hf(hf) => hf.gaps(end),
+            Kind::Gguf(gguf) => (0u32..).take(end).skip(gguf.vocab_size()).collect(),
+        }
+    }
+
+    fn brief_token(&self, id: u32) -> String {
+        self.token(id).unwrap_or_default().chars().take(80).collect()
     }
 
     /// The tokens with a role.

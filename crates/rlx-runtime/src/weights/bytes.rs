@@ -22,6 +22,16 @@ impl WeightBytes {
         Self::Owned(Arc::new(words), bytes.len())
     }
 
+    /// A buffer of `len` bytes that `fill` writes, zeros at first: what is read needs no buffer of its own.
+    ///
+    /// # Errors
+    /// Those of `fill`.
+    pub fn filled<E>(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
+        let mut words = vec![0u64; len.div_ceil(8)];
+        fill(&mut bytemuck::cast_slice_mut(&mut words)[..len])?;
+        Ok(Self::Owned(Arc::new(words), len))
+    }
+
     /// Whether the first byte lies at a multiple of `align`.
     pub fn is_aligned(&self, align: usize) -> bool {
         self.as_ptr().addr().is_multiple_of(align)

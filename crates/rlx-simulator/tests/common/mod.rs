@@ -90,7 +90,8 @@ impl Setup {
         self.parts_between((0, 3))
     }
 
-    fn parts_between(&self, (from, to): (usize, usize)) -> Parts {
+    /// As [`parts`](Self::parts), between two buffers.
+    pub fn parts_between(&self, (from, to): (usize, usize)) -> Parts {
         Parts {
             geometry: Geometry { groups: [2, 1, 1], threads: 64 },
             args: CastArgs { elems: ELEMS as u32 }.bytes().to_vec(),

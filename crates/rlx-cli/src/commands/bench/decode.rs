@@ -50,7 +50,7 @@ impl Decode {
         let mut sequence = Sequence::default();
         // The first run touches the weights and the arena for the first time.
         prefill(&mut session, &mut sequence, ids.get(..model.limits().tokens).unwrap_or(&ids))?;
-        session.truncate(&mut sequence, 0);
+        session.truncate(&mut sequence, 0)?;
 
         let start = Tick::now();
         let mut token = prefill(&mut session, &mut sequence, &ids)?;

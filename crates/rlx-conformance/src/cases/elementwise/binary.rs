@@ -18,7 +18,7 @@ fn dtypes(kind: BinaryKind) -> Vec<DType> {
 }
 
 /// Shapes of the operands, with what they are.
-pub(crate) const PATTERNS: [(&str, &str, &str); 9] = [
+pub(crate) const PATTERNS: [(&str, &str, &str); 11] = [
     ("equal", "[N, 17]", "[N, 17]"),
     ("scalar", "[N, 17]", "[]"),
     ("scalar first", "[]", "[N, 17]"),
@@ -28,6 +28,8 @@ pub(crate) const PATTERNS: [(&str, &str, &str); 9] = [
     ("column first", "[N, 1]", "[N, 17]"),
     ("both", "[N, 1]", "[1, 17]"),
     ("middle", "[2, N, 3]", "[2, 1, 3]"),
+    ("three axes", "[2, 1, 3]", "[N, 1]"),
+    ("column of three axes", "[2, N, 3]", "[N, 1]"),
 ];
 
 /// Keeps operands where the function is defined.
@@ -70,6 +72,23 @@ impl Case for Binary {
                         if pattern == "equal" && n == 33 && dtype.is_float() {
                             sample.specials("a")?.specials("b")?;
                         }
+                    }
+                }
+                // What a router does: the weights of a token's experts over their sum.
+                for (pattern, a, b) in
+                    [("column over", "[N, 8]", "[N, 1]"), ("over a column", "[N, 1]", "[N, 200]")]
+                {
+                    if !matches!(dtype, DType::F32 | DType::F16 | DType::I32) {
+                        continue;
+                    }
+                    let body = format!(
+                        "%a = input \"a\" : {dtype}{a}\n%b = input \"b\" : {dtype}{b}\n%y = {op} %a, %b\nreturn %y"
+                    );
+                    let label = format!("{op} {pattern} n=33");
+                    let sample = samples.add(dtype, label, ("N <= 33", &[("N", 33)]), &body)?;
+                    domain(kind, dtype, sample)?;
+                    if dtype.is_float() && kind != BinaryKind::Pow {
+                        sample.specials("a")?;
                     }
                 }
                 let body = format!(

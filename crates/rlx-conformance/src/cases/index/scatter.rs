@@ -38,6 +38,29 @@ impl Case for Scatter {
                         }
                     }
                 }
+                let body = format!(
+                    "%x = input \"x\" : {dtype}[2, N, 70]\n%i = input \"i\" : i32[M]\n%u = input \"u\" : {dtype}[2, M, 70]\n\
+                     %y = scatter %x, %i, %u {{axis = 1, mode = {mode}}}\nreturn %y"
+                );
+                // Rows of which some are many times there, with NaN among them, and no rows.
+                for (n, m) in [(60, 90), (60, 0), (0, 0)] {
+                    if n > 0 && !matches!(dtype, DType::F32 | DType::BF16 | DType::I32) {
+                        continue;
+                    }
+                    let sizes = [("N", n), ("M", m)];
+                    let label = format!("{mode} of {m} rows into {n}");
+                    let sample = samples.add(dtype, label, ("N <= 60, M <= 90", &sizes), &body)?;
+                    sample.indices("i", 50)?;
+                    if m > 0 && dtype.is_float() {
+                        sample.specials("u")?;
+                    }
+                }
+                let body = format!(
+                    "%x = input \"x\" : {dtype}[3, N]\n%t = transpose %x {{perm = [1, 0]}}\n%i = input \"i\" : i32[2]\n\
+                     %u = input \"u\" : {dtype}[2, 3]\n%y = scatter %t, %i, %u {{axis = -2, mode = {mode}}}\nreturn %y"
+                );
+                let label = format!("{mode} into a transposed one");
+                samples.add(dtype, label, ("N <= 9", &[("N", 5)]), &body)?.ints("i", &[4, 4])?;
             }
         }
         let body = "%x = input \"x\" : f32[4, 2]\n%i = input \"i\" : i32[2]\n%u = input \"u\" : f32[2, 2]\n\

@@ -2,11 +2,13 @@
 
 use rlx_ir::bail;
 
-use super::{TASK_ELEMS, in_f32};
+use super::{TASK_ELEMS, TILE, in_f32};
 use crate::error::{Error, Result};
 use crate::kernels::Cpu;
 use crate::kernels::matmul::{Activation, Element, load_part, store_part};
 use crate::kernels::memory::Convert;
+use crate::kernels::scratch::with_scratch;
+use crate::kernels::strided::{Axes, Strided};
 use crate::pool::chunks;
 use crate::simd::{Kernel, LANES, Simd};
 
@@ -82,6 +84,65 @@ fn apply<T: Element>(cpu: Cpu<'_>, op: Binary, a: &[T], b: Option<&[T]>, one: &[
         Some(b) => in_f32(level, [a, b], out, |[a, b], out| level.dispatch(Apply { op, a, b, out })),
         None => in_f32(level, [a], out, |[a], out| level.dispatch(Apply { op, a, b: one, out })),
     }
+}
+
+/// [`binary`] of operands of any strides, which are broadcast by strides of 0: a column over rows, a row over columns.
+///
+/// Shapes: `shape` is the result's, for which each operand has strides. Errors: `InvalidArgument` where sizes do not agree.
+pub fn binary_strided<T: Element>(
+    cpu: Cpu<'_>,
+    op: Binary,
+    shape: &[usize],
+    [a, b]: [Strided<'_, T>; 2],
+    out: &mut [T],
+) -> Result<()> {
+    let axes = Axes::new("a function", shape, [a, b])?;
+    if axes.elems() != out.len() {
+        bail!(InvalidArgument, "{op:?} of {shape:?} into {} elements", out.len());
+    }
+    let task = if cpu.parts(out.len() * 4) == 1 { out.len().max(1) } else { TASK_ELEMS };
+    chunks(cpu.pool, out, task, |i, out| {
+        with_scratch(3 * TILE, |scratch: &mut [f32]| {
+            let (x, rest) = scratch.split_at_mut(TILE);
+            let (y, z) = rest.split_at_mut(TILE);
+            for (t, out) in out.chunks_mut(TILE).enumerate() {
+                let (start, count) = (i * task + t * TILE, out.len());
+                let a = widened(cpu, &axes, 0, a.data, start, &mut x[..count]);
+                let b = widened(cpu, &axes, 1, b.data, start, &mut y[..count]);
+                match T::as_f32_mut(out) {
+                    Some(out) => cpu.level.dispatch(Apply { op, a, b, out }),
+                    None => {
+                        let z = &mut z[..count];
+                        cpu.level.dispatch(Apply { op, a, b, out: z });
+                        cpu.level.dispatch(Convert { x: z, out });
+                    }
+                }
+            }
+        });
+    })
+}
+
+/// The elements of operand `n` from number `start` on, as f32: where they are, or in `scratch`.
+fn widened<'a, T: Element>(
+    cpu: Cpu<'_>,
+    axes: &Axes<2>,
+    n: usize,
+    data: &'a [T],
+    start: usize,
+    scratch: &'a mut [f32],
+) -> &'a [f32] {
+    let count = scratch.len();
+    match (T::as_f32(data), axes.is_dense(n)) {
+        (Some(data), true) => return &data[start..][..count],
+        (Some(data), false) => axes.read(n, data, start, scratch),
+        (None, true) => cpu.level.dispatch(Convert { x: &data[start..][..count], out: &mut *scratch }),
+        (None, false) => {
+            let mut narrow = [T::default(); TILE];
+            axes.read(n, data, start, &mut narrow[..count]);
+            cpu.level.dispatch(Convert { x: &narrow[..count], out: &mut *scratch });
+        }
+    }
+    scratch
 }
 
 /// b is as long as a, or one value.

@@ -2,6 +2,7 @@
 
 use half::{bf16, f16};
 use rlx_ir::bail;
+use rlx_ir::convert::{bf16_from_f64, bf16_from_i64, f16_from_f64, f16_from_i64};
 
 use super::TASK_ELEMS;
 use crate::error::{Error, Result};
@@ -51,8 +52,8 @@ macro_rules! float {
 
 float!(f32, Single, |x| x, |x| x, |x: f64| x as f32, |x: i64| x as f32);
 float!(f64, Double, |x| x, f64::from, |x| x, |x: i64| x as f64);
-float!(f16, Single, f16::to_f32, f16::from_f32, f16::from_f64, |x: i64| f16::from_f64(x as f64));
-float!(bf16, Single, bf16::to_f32, bf16::from_f32, bf16::from_f64, |x: i64| bf16::from_f64(x as f64));
+float!(f16, Single, f16::to_f32, f16::from_f32, f16_from_f64, f16_from_i64);
+float!(bf16, Single, bf16::to_f32, bf16::from_f32, bf16_from_f64, bf16_from_i64);
 
 macro_rules! int {
     ($($t:ty)*) => {$(

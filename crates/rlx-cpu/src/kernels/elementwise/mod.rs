@@ -1,14 +1,16 @@
 //! Functions of single elements over whole slices.
 //!
-//! All floats; f16 and bf16 are computed in f32 and rounded once.
+//! All floats; f16 and bf16 are computed in f32 and rounded once. [`arithmetic`] is for integers and f64.
 
+mod arithmetic;
 mod binary;
 mod cast;
 #[cfg(test)]
 mod tests;
 mod unary;
 
-pub use binary::{Binary, binary, gated};
+pub use arithmetic::{Arithmetic, Number, arithmetic};
+pub use binary::{Binary, binary, binary_strided, gated};
 pub use cast::{Scalar, cast, cast_floats};
 pub use unary::{Unary, unary};
 

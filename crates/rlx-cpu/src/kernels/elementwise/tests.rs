@@ -1,8 +1,8 @@
 use half::{bf16, f16};
 
 use super::*;
-use crate::kernels::Cpu;
 use crate::kernels::matmul::Activation;
+use crate::kernels::{Cpu, Strided};
 use crate::testing::{Numbers, canonical, close, everywhere, same_bits_everywhere};
 
 fn exact(op: Unary, x: f64) -> f64 {
@@ -91,6 +91,117 @@ fn binary_functions_broadcast_the_last_axis() {
     });
 }
 
+/// Shapes of a result with strides of both operands: a column over rows, the same first, a row over a column, one value, a
+/// transposed operand, a middle axis.
+const BROADCASTS: [([usize; 3], [usize; 3], [usize; 3]); 7] = [
+    ([1, 128, 8], [0, 8, 1], [0, 1, 0]),
+    ([1, 900, 130], [0, 1, 0], [0, 130, 1]),
+    ([1, 40, 3000], [0, 1, 0], [0, 0, 1]),
+    ([3, 5, 7], [35, 7, 1], [0, 0, 0]),
+    ([1, 300, 200], [0, 1, 300], [0, 200, 1]),
+    ([40, 50, 60], [3000, 60, 1], [60, 0, 1]),
+    ([2, 0, 3], [0, 3, 1], [3, 3, 1]),
+];
+
+fn place(i: usize, shape: [usize; 3], strides: [usize; 3]) -> usize {
+    i / (shape[1] * shape[2]) * strides[0] + i / shape[2] % shape[1] * strides[1] + i % shape[2] * strides[2]
+}
+
+#[test]
+fn binary_functions_broadcast_by_strides() {
+    let x = Numbers::new(5).floats(120_000);
+    let halves: Vec<f16> = x.iter().map(|&x| f16::from_f32(x)).collect();
+    for (shape, of_a, of_b) in BROADCASTS {
+        let count = shape.iter().product();
+        for op in Binary::ALL {
+            everywhere(|cpu| {
+                let mut out = vec![f32::NAN; count];
+                let operands = [&of_a, &of_b].map(|strides| Strided { data: &x[..], strides });
+                binary_strided(cpu, op, &shape, operands, &mut out).unwrap();
+                let mut narrow = vec![f16::NAN; count];
+                let operands = [&of_a, &of_b].map(|strides| Strided { data: &halves[..], strides });
+                binary_strided(cpu, op, &shape, operands, &mut narrow).unwrap();
+                for (i, (y, half)) in out.iter().zip(&narrow).enumerate() {
+                    let (a, b) = (place(i, shape, of_a), place(i, shape, of_b));
+                    let f = |a: f32, b: f32| match op {
+                        Binary::Add => a + b,
+                        Binary::Sub => a - b,
+                        Binary::Mul => a * b,
+                        Binary::Div => a / b,
+                        Binary::Max => a.max(b),
+                        Binary::Min => a.min(b),
+                    };
+                    assert_eq!(canonical(*y), canonical(f(x[a], x[b])), "{op:?} {shape:?} {i}");
+                    let expected = f16::from_f32(f(halves[a].to_f32(), halves[b].to_f32()));
+                    assert!(*half == expected || half.is_nan() && expected.is_nan(), "{op:?} {shape:?} {i}");
+                }
+            });
+        }
+    }
+}
+
+type OfIntegers = fn(i32, i32) -> i32;
+
+#[test]
+fn arithmetic_broadcasts_by_strides_wraps_and_refuses_to_divide_by_zero() {
+    let mut numbers = Numbers::new(6);
+    let x: Vec<i32> = (0..120_000).map(|_| numbers.next() as i32 | 1).collect();
+    for (shape, of_a, of_b) in BROADCASTS {
+        let functions: [(Arithmetic, OfIntegers); 5] = [
+            (Arithmetic::Add, i32::wrapping_add),
+            (Arithmetic::Mul, i32::wrapping_mul),
+            (Arithmetic::Div, i32::wrapping_div),
+            (Arithmetic::Rem, i32::wrapping_rem),
+            (Arithmetic::Max, i32::max),
+        ];
+        for (op, f) in functions {
+            everywhere(|cpu| {
+                let mut out = vec![0; shape.iter().product()];
+                let operands = [&of_a, &of_b].map(|strides| Strided { data: &x[..], strides });
+                arithmetic(cpu, op, &shape, operands, &mut out).unwrap();
+                let at = |i, strides| x[place(i, shape, strides)];
+                assert!(out.iter().enumerate().all(|(i, y)| *y == f(at(i, of_a), at(i, of_b))), "{op:?}");
+            });
+        }
+    }
+    fn row<T>(data: &[T]) -> Strided<'_, T> {
+        Strided { data, strides: &[1] }
+    }
+    everywhere(|cpu| {
+        let mut out = [0i8; 2];
+        arithmetic(cpu, Arithmetic::Div, &[2], [row(&[-128, 7]), row(&[-1, -2])], &mut out).unwrap();
+        assert_eq!(out, [-128, -3]);
+        arithmetic(cpu, Arithmetic::Rem, &[2], [row(&[-128, -7]), row(&[-1, 2])], &mut out).unwrap();
+        assert_eq!(out, [0, -1]);
+        for op in [Arithmetic::Div, Arithmetic::Rem] {
+            let e = arithmetic(cpu, op, &[2], [row(&[1, 1]), row(&[1, 0])], &mut out).unwrap_err();
+            assert!(e.message().contains("division by zero"), "{e}");
+        }
+        // Any byte but 0 is true.
+        let mut out = [9u8; 4];
+        let (a, b) = ([0, 0, 1, 2], [0, 4, 0, 1]);
+        for (op, expected) in [
+            (Arithmetic::Both, [0, 0, 0, 1]),
+            (Arithmetic::Either, [0, 1, 1, 1]),
+            (Arithmetic::OneOf, [0, 1, 1, 0]),
+        ] {
+            arithmetic(cpu, op, &[4], [row(&a), row(&b)], &mut out).unwrap();
+            assert_eq!(out, expected);
+        }
+        let mut out = [0f64; 2];
+        arithmetic(cpu, Arithmetic::Max, &[2], [row(&[f64::NAN, 1.0]), row(&[1.0, f64::NAN])], &mut out)
+            .unwrap();
+        assert!(out.iter().all(|y| y.is_nan()));
+        arithmetic(cpu, Arithmetic::Rem, &[2], [row(&[-7.5, 5.0]), row(&[2.0, -3.0])], &mut out).unwrap();
+        assert_eq!(out, [-1.5, 2.0]);
+        assert!(
+            arithmetic(cpu, Arithmetic::And, &[2], [row(&[1.0, 1.0]), row(&[1.0, 1.0])], &mut out).is_err()
+        );
+        assert!(arithmetic(cpu, Arithmetic::Add, &[2], [row(&[1.0]), row(&[1.0, 1.0])], &mut out).is_err());
+        assert!(arithmetic(cpu, Arithmetic::Add, &[1], [row(&[1.0]), row(&[1.0])], &mut out).is_err());
+    });
+}
+
 #[test]
 fn gates_multiply_their_ups() {
     let (count, cols) = (600, 90);
@@ -141,6 +252,13 @@ fn casts_round_floats_clamp_them_to_integers_and_wrap_integers() {
         cast(cpu, &f64s, &mut halves).unwrap();
         assert!(halves[4].is_nan());
         assert_eq!(halves.map(f16::to_bits)[..4], [0x3e00, 0xc100, 0x7c00, 0xfc00]);
+        // Just above the middle of two f16, and of two bf16: by way of f32 it would be the middle, and go to the even one.
+        let (mut half, mut brain) = ([f16::ZERO], [bf16::ZERO]);
+        cast(cpu, &[1.0 + 2f64.powi(-11) + 2f64.powi(-40)], &mut half).unwrap();
+        cast(cpu, &[1.0 + 2f64.powi(-8) + 2f64.powi(-40)], &mut brain).unwrap();
+        assert_eq!((half[0].to_f32(), brain[0].to_f32()), (1.0 + 2f32.powi(-10), 1.0 + 2f32.powi(-7)));
+        cast(cpu, &[(1i64 << 60) + (1 << 52) + 1], &mut brain).unwrap();
+        assert_eq!(brain[0].to_f64(), 2f64.powi(60) + 2f64.powi(53));
         let many: Vec<i64> = (0..100_000).map(|i| i * 3 - 1000).collect();
         let mut floats = vec![0f32; many.len()];
         cast(cpu, &many, &mut floats).unwrap();

@@ -35,7 +35,7 @@ macro_rules! rows {
             source: &source::$source,
             args: AttentionArgs::LAYOUT,
             buffers: $buffers,
-            scratch: &[("parts", Fixed(F32), MOST_SIMDS * ($dim + 2))],
+            scratch: &[("parts", Fixed(F32), MOST_SIMDS * ($dim + 3))],
             types: $types,
             constants: &[(stringify!($dim), concat!(", ", $dim))],
         }

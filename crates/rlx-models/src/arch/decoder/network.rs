@@ -75,7 +75,8 @@ impl Network {
             None => Ok(()),
             Some(name) => bail!(
                 UnsupportedModel,
-                "tensor {name:?} is no part of the architecture \"{}\" with this config: the model would give something else",
+                "{}: tensor {name:?} is no part of the architecture \"{}\" with this config: the model would give something else",
+                self.weights.place(),
                 self.config.architecture
             ),
         }

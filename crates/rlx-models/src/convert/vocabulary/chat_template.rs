@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use rlx_gguf::MetadataBuilder;
-use rlx_ir::bail;
 use serde_json::Value;
 
+use crate::files::small;
 use crate::json;
 use crate::{Error, Result};
 
@@ -14,13 +14,13 @@ const KEY: &str = "tokenizer.chat_template";
 /// Writes the templates: that of `chat_template.jinja`, else those of `tokenizer_config.json`, which may have names.
 pub(crate) fn chat_template(m: &mut MetadataBuilder, folder: &Path) -> Result<()> {
     let file = folder.join("chat_template.jinja");
-    match std::fs::read_to_string(&file) {
+    match small::read_text(&file) {
         Ok(template) => {
             m.set(KEY, template.as_str());
             return Ok(());
         }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-        Err(e) => bail!(Io, "{}: {e}", file.display()),
+        Err(e) if e.kind() == rlx_ir::ErrorKind::NotFound => {}
+        Err(e) => return Err(e),
     }
     let config = json::read_optional::<Value>(folder, "tokenizer_config.json")?.unwrap_or(Value::Null);
     match &config["chat_template"] {

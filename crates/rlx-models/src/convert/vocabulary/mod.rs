@@ -1,6 +1,5 @@
 //! Vocabularies: from the files of a Hugging Face tokenizer to the `tokenizer.ggml.*` keys.
 
-mod base64;
 mod bpe;
 mod chat_template;
 mod entries;

@@ -5,9 +5,8 @@ use rlx_gguf::MetadataBuilder;
 use rlx_ir::bail;
 use serde_json::{Value, json};
 
-use super::base64;
 use super::entries::{Entries, expect, unsayable};
-use crate::text::{TokenType, TokenizerConfig};
+use crate::text::{TokenType, TokenizerConfig, base64};
 use crate::{Error, Result};
 
 /// The score of ids that no token has: below that of every text.

@@ -7,22 +7,27 @@ use minijinja::value::Value;
 use minijinja::{Environment, Error, UndefinedBehavior};
 use serde_json::Value as Json;
 
-use super::{methods, strftime, tests_and_filters};
+use super::{guards, methods, strftime, tests_and_filters};
 
 /// What one rendering may compute, in instructions and in 64 bytes of texts made: a template of a few hundred
 /// instructions over a thousand messages takes a tenth of it, and one that would never end does so within a second.
 const FUEL: u64 = 5_000_000;
 
 /// An engine without templates.
-pub(super) fn new() -> Result<Environment<'static>, Error> {
+pub(super) fn new() -> Environment<'static> {
     let mut env = Environment::new();
-    env.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     env.set_undefined_behavior(UndefinedBehavior::Lenient);
     env.set_fuel(Some(FUEL));
     env.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     env.set_unknown_method_callback(methods::call);
     tests_and_filters::add_to(&mut env);
-    Ok(env)
+    guards::add_to(&mut env);
+    env
+}
+
+/// How templates are written.
+pub(super) fn syntax() -> Result<SyntaxConfig, Error> {
+    SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()
 }
 
 /// Sets the time that templates are told.

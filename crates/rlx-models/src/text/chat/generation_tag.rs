@@ -40,7 +40,7 @@ pub(super) fn replace(source: &str) -> String {
 }
 
 fn next_mark(text: &str) -> Option<usize> {
-    ["{%", "{{", "{#"].iter().filter_map(|mark| text.find(mark)).min()
+    text.as_bytes().windows(2).position(|mark| mark[0] == b'{' && matches!(mark[1], b'%' | b'{' | b'#'))
 }
 
 /// Where the tag that `text` starts with ends, past texts in quotes.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use minijinja::value::{DynObject, Kwargs, Rest, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
-use super::python::{as_float, float_repr};
+use super::python::{MAX_TEXT_BYTES, as_float, float_repr, too_long};
 
 const MAX_DEPTH: usize = 100;
 
@@ -43,6 +43,10 @@ pub(super) fn tojson(value: &Value, positional: Rest<Value>, kwargs: Kwargs) -> 
     kwargs.assert_all_used()?;
     let [item_separator, key_separator] = separators;
     let style = Style { ensure_ascii, indent, item_separator, key_separator, sort_keys };
+    if [&style.item_separator, &style.key_separator].into_iter().chain(&style.indent).any(|s| s.len() > 1024)
+    {
+        return Err(error("separators and indents of more than 1024 bytes are asked for"));
+    }
     let mut out = String::new();
     style.write(&mut out, value, 0)?;
     Ok(out)
@@ -52,6 +56,9 @@ impl Style {
     fn write(&self, out: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
         if depth > MAX_DEPTH {
             return Err(error("the value is nested too deeply"));
+        }
+        if out.len() > MAX_TEXT_BYTES {
+            return Err(too_long());
         }
         match value.kind() {
             ValueKind::None => out.push_str("null"),

@@ -1,10 +1,12 @@
 //! Methods of Python's texts, lists and dicts.
 
+use minijinja::formatting::FormatStyle;
 use minijinja::value::{Rest, Tuple, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State, Value};
 use minijinja_contrib::pycompat;
 
-use super::python::str_of;
+use super::python::{MAX_TEXT_BYTES, str_of, too_long};
+use super::tests_and_filters::joined;
 
 /// The method `method` of `value`: those that are not with `pycompat` or differ there, then its own.
 pub(super) fn call(state: &mut State, value: &Value, method: &str, args: &[Value]) -> Result<Value, Error> {
@@ -75,12 +77,54 @@ fn text_method(text: &str, method: &str, args: &[Value]) -> Result<Option<Value>
         }
         "join" => {
             let (items,): (Value,) = from_args(args)?;
-            let items: Vec<String> = items.try_iter()?.map(|item| str_of(&item)).collect();
-            Value::from(items.join(text))
+            Value::from(joined(items.try_iter()?.map(|item| str_of(&item)), text)?)
         }
+        "format" => Value::from(format(FormatStyle::StrFormat, text, args)?),
         _ => return Ok(None),
     };
     Ok(Some(result))
+}
+
+/// `text` with the arguments filled in, unless that could be too long: its size is known before only as a bound.
+pub(super) fn format(style: FormatStyle, text: &str, args: &[Value]) -> Result<String, Error> {
+    let (mark, before_widths) = if style == FormatStyle::Printf { ('%', '%') } else { ('{', ':') };
+    let fields = text.matches(mark).count();
+    // A star takes a width from the arguments.
+    let mut widths = 0usize;
+    for (at, _) in text.match_indices(before_widths) {
+        widths = widths.saturating_add(widths_of(&text[at + 1..]));
+    }
+    let mut longest = 0;
+    for arg in args {
+        longest = longest.max(str_of(arg)?.len());
+        if style == FormatStyle::Printf && text.contains('*') {
+            widths = widths.saturating_add(arg.as_usize().unwrap_or(0));
+        }
+    }
+    // A character that fills, or a zero, has up to four bytes.
+    let bound = widths.saturating_mul(4).saturating_add(fields.saturating_mul(longest));
+    if bound.saturating_add(text.len()) > MAX_TEXT_BYTES {
+        return Err(too_long());
+    }
+    minijinja::formatting::format(style, text, args)
+}
+
+/// Width and precision together at the start of a field's end: `[key][fill][align][flags][width][,][.precision]`.
+fn widths_of(field: &str) -> usize {
+    let field = match field.strip_prefix('(') {
+        Some(keyed) => keyed.split_once(')').map_or(keyed, |(_, rest)| rest),
+        None => field,
+    };
+    let mut chars = field.chars();
+    let aligned = matches!((chars.next(), chars.next()), (Some(_), Some('<' | '>' | '^' | '=')));
+    let field = if aligned { chars.as_str() } else { field };
+    let field = field.trim_start_matches(['<', '>', '^', '=', '+', '-', ' ', '#', 'z']);
+    let number = |text: &str| match text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()) {
+        0 => 0,
+        len => text[..len].parse().unwrap_or(usize::MAX),
+    };
+    let rest = field.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches([',', '_']);
+    number(field).saturating_add(rest.strip_prefix('.').map_or(0, number))
 }
 
 fn list_method(list: &Value, method: &str, args: &[Value]) -> Result<Option<Value>, Error> {
@@ -90,7 +134,7 @@ fn list_method(list: &Value, method: &str, args: &[Value]) -> Result<Option<Valu
             let (what, _more): (Value, Rest<Value>) = from_args(args)?;
             match list.try_iter()?.position(|item| item == what) {
                 Some(at) => Ok(Some(Value::from(at))),
-                None => Err(error(&format!("{} is not in the list", str_of(&what)))),
+                None => Err(error(&format!("{} is not in the list", str_of(&what)?))),
             }
         }
         _ => Ok(None),

@@ -5,11 +5,14 @@
 //! error, never a guess. Templates are foreign code: what they may compute is bounded, and they see nothing but the
 //! conversation.
 
+mod compile;
 mod environment;
 mod generation_tag;
+mod guards;
 mod json_dumps;
 mod message;
 mod methods;
+mod nesting;
 mod options;
 mod python;
 mod source;

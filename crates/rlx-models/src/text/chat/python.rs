@@ -2,56 +2,87 @@
 
 use std::fmt::Write;
 
-use minijinja::Value;
-use minijinja::value::{DynObject, ValueKind};
+use minijinja::value::ValueKind;
+use minijinja::{Error, ErrorKind, Value};
 use unicode_categories::UnicodeCategories;
 
 /// Deeper values than this are cut off: no conversation has them, and the stack has an end.
 const MAX_DEPTH: usize = 100;
 
-/// `str(value)`; nothing where it is undefined.
-pub(super) fn str_of(value: &Value) -> String {
+/// The longest text that one step of a template makes, in bytes: more than a context holds.
+pub(super) const MAX_TEXT_BYTES: usize = 16 << 20;
+
+/// `str(value)`; nothing where it is undefined. An error where it is too long.
+pub(super) fn str_of(value: &Value) -> Result<String, Error> {
     match value.as_str() {
-        Some(text) => text.to_owned(),
-        None if value.is_undefined() => String::new(),
+        Some(text) => Ok(text.to_owned()),
+        None if value.is_undefined() => Ok(String::new()),
         None => {
-            let mut out = String::new();
-            repr(&mut out, value, 0);
-            out
+            let mut out = Text::default();
+            match repr(&mut out, value, 0) {
+                Ok(()) => Ok(out.0),
+                Err(_) => Err(too_long()),
+            }
         }
     }
 }
 
-fn repr(out: &mut String, value: &Value, depth: usize) {
-    if let Some(float) = as_float(value) {
-        out.push_str(&float_repr(float));
-    } else if let Some(text) = value.as_str() {
-        quote(out, text);
-    } else if depth < MAX_DEPTH && value.kind() == ValueKind::Map && value.as_object().is_some() {
-        let pairs = value.as_object().and_then(DynObject::try_iter_pairs);
-        out.push('{');
-        for (at, (key, value)) in pairs.into_iter().flatten().enumerate() {
-            out.push_str(if at > 0 { ", " } else { "" });
-            repr(out, &key, depth + 1);
-            out.push_str(": ");
-            repr(out, &value, depth + 1);
+/// The error of a text beyond [`MAX_TEXT_BYTES`].
+pub(super) fn too_long() -> Error {
+    let message = format!("a text of more than {MAX_TEXT_BYTES} bytes is made of a value");
+    Error::new(ErrorKind::InvalidOperation, message)
+}
+
+/// A text that does not grow beyond its limit.
+#[derive(Default)]
+pub(super) struct Text(pub(super) String);
+
+impl Write for Text {
+    fn write_str(&mut self, more: &str) -> std::fmt::Result {
+        if more.len() > MAX_TEXT_BYTES - self.0.len() {
+            return Err(std::fmt::Error);
         }
-        out.push('}');
-    } else if depth < MAX_DEPTH && value.kind() == ValueKind::Seq {
-        let (open, close) = if value.is_tuple() { ('(', ')') } else { ('[', ']') };
-        out.push(open);
-        let mut len = 0;
-        for item in value.try_iter().into_iter().flatten() {
-            out.push_str(if len > 0 { ", " } else { "" });
-            repr(out, &item, depth + 1);
-            len += 1;
-        }
-        out.push_str(if value.is_tuple() && len == 1 { "," } else { "" });
-        out.push(close);
-    } else {
-        // Writing to a string does not fail.
-        let _ = write!(out, "{value}");
+        self.0.push_str(more);
+        Ok(())
     }
+}
+
+fn repr(out: &mut Text, value: &Value, depth: usize) -> std::fmt::Result {
+    if let Some(float) = as_float(value) {
+        return out.write_str(&float_repr(float));
+    }
+    if let Some(text) = value.as_str() {
+        return quote(out, text);
+    }
+    let kind = value.kind();
+    let Some(object) =
+        value.as_object().filter(|_| matches!(kind, ValueKind::Map | ValueKind::Seq | ValueKind::Iterable))
+    else {
+        return write!(out, "{value}");
+    };
+    if depth >= MAX_DEPTH {
+        return out.write_str("...");
+    }
+    if kind == ValueKind::Map {
+        out.write_char('{')?;
+        for (at, (key, value)) in object.try_iter_pairs().into_iter().flatten().enumerate() {
+            out.write_str(if at > 0 { ", " } else { "" })?;
+            repr(out, &key, depth + 1)?;
+            out.write_str(": ")?;
+            repr(out, &value, depth + 1)?;
+        }
+        return out.write_char('}');
+    }
+    let (open, close) = if value.is_tuple() { ('(', ')') } else { ('[', ']') };
+    out.write_char(open)?;
+    let mut len = 0;
+    for item in value.try_iter().into_iter().flatten() {
+        out.write_str(if len > 0 { ", " } else { "" })?;
+        repr(out, &item, depth + 1)?;
+        len += 1;
+    }
+    out.write_str(if value.is_tuple() && len == 1 { "," } else { "" })?;
+    out.write_char(close)
 }
 
 /// The number, if it is one with a fraction.
@@ -84,28 +115,28 @@ pub(super) fn float_repr(value: f64) -> String {
 }
 
 /// `repr(str)`.
-fn quote(out: &mut String, text: &str) {
+fn quote(out: &mut Text, text: &str) -> std::fmt::Result {
     let mark = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
-    out.push(mark);
+    out.write_char(mark)?;
     for c in text.chars() {
         match c {
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\\' => out.push_str("\\\\"),
-            c if c == mark => out.extend(['\\', c]),
-            c if c == ' ' || !(c.is_other() || c.is_separator()) => out.push(c),
+            '\n' => out.write_str("\\n")?,
+            '\r' => out.write_str("\\r")?,
+            '\t' => out.write_str("\\t")?,
+            '\\' => out.write_str("\\\\")?,
+            c if c == mark => write!(out, "\\{c}")?,
+            c if c == ' ' || !(c.is_other() || c.is_separator()) => out.write_char(c)?,
             c => {
                 let code = u32::from(c);
-                let _ = match code {
+                match code {
                     0..=0xFF => write!(out, "\\x{code:02x}"),
                     0x100..=0xFFFF => write!(out, "\\u{code:04x}"),
                     _ => write!(out, "\\U{code:08x}"),
-                };
+                }?;
             }
         }
     }
-    out.push(mark);
+    out.write_char(mark)
 }
 
 #[cfg(test)]
@@ -138,9 +169,9 @@ mod tests {
             [Value::from("it's"), Value::from("a\"'\n\u{7f}é\u{200b}"), Value::from(true), Value::from(())]
                 .into_iter()
                 .collect();
-        assert_eq!(str_of(&list), r#"["it's", 'a"\'\n\x7fé\u200b', True, None]"#);
+        assert_eq!(str_of(&list).unwrap(), r#"["it's", 'a"\'\n\x7fé\u200b', True, None]"#);
         let map = Value::from_pairs([("k", Value::from(1.0)), ("l", Value::from(vec![1, 2]))]);
-        assert_eq!(str_of(&map), "{'k': 1.0, 'l': [1, 2]}");
-        assert_eq!(str_of(&Value::UNDEFINED), "");
+        assert_eq!(str_of(&map).unwrap(), "{'k': 1.0, 'l': [1, 2]}");
+        assert_eq!(str_of(&Value::UNDEFINED).unwrap(), "");
     }
 }

@@ -6,6 +6,7 @@ use rlx_gguf::Metadata;
 use rlx_ir::bail;
 use serde_json::Value;
 
+use crate::files::small;
 use crate::json;
 use crate::{Error, Result};
 
@@ -24,11 +25,11 @@ pub(super) fn from_folder(folder: &Path) -> Result<Sources> {
     let mut sources = Sources::new();
     let file = folder.join("chat_template.jinja");
     if file.exists() {
-        sources.push((DEFAULT.to_owned(), read(&file)?));
+        sources.push((DEFAULT.to_owned(), small::read_text(&file)?));
     }
     for path in jinja_files(&folder.join("additional_chat_templates")) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        sources.push((name, read(&path)?));
+        sources.push((name, small::read_text(&path)?));
     }
     for name in ["tokenizer_config.json", "chat_template.json"] {
         if !sources.is_empty() {
@@ -104,14 +105,4 @@ fn jinja_files(folder: &Path) -> Vec<std::path::PathBuf> {
     let mut files: Vec<_> = entries.filter(|p| p.extension().is_some_and(|e| e == "jinja")).collect();
     files.sort();
     files
-}
-
-fn read(path: &Path) -> Result<String> {
-    match std::fs::read(path) {
-        Ok(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => Ok(text),
-            Err(e) => bail!(InvalidFile, "{}: {e}", path.display()),
-        },
-        Err(e) => bail!(Io, "{}: {e}", path.display()),
-    }
 }

@@ -8,6 +8,7 @@ use rlx_gguf::Metadata;
 use rlx_ir::{ErrorKind, bail};
 use serde_json::{Map, Value as Json};
 
+use super::compile::compile;
 use super::environment::{self, value};
 use super::source::{self, DEFAULT, Sources};
 use super::tests_and_filters::Raised;
@@ -18,8 +19,13 @@ use crate::{Error, Result};
 /// Marks the end of the message that the model is to go on with. The space tells whether the template trims it.
 const CONTINUE_MARK: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
+/// The stack of the thread that a template is parsed and rendered on, in bytes; what is not used takes no memory. It holds
+/// what [`nesting`](super::nesting) and [`guards`](super::guards) let pass, which a thread of a server might not.
+const STACK_BYTES: usize = 256 << 20;
+
 struct Named {
     name: String,
+    source: String,
     /// Why it cannot be used.
     broken: Option<Error>,
 }
@@ -88,19 +94,18 @@ impl ChatTemplate {
     }
 
     fn named(sources: Sources, tokens: Vec<(String, String)>) -> Result<Self> {
-        let mut env = environment::new().map_err(|e| Error::new(ErrorKind::Bug, e.to_string()))?;
         let mut templates = Vec::with_capacity(sources.len());
         let only = sources.len() == 1;
         for (name, source) in sources {
             let source = generation_tag::replace(&source.replace("\r\n", "\n").replace('\r', "\n"));
-            let added = env.add_template_owned(name.clone(), source);
-            let broken = added.err().map(|e| Error::new(ErrorKind::InvalidFile, describe(&e)));
+            let parsed = with_room(|| compile(&name, &source).map(drop).map_err(|e| describe(&e)))?;
+            let broken = parsed.err().map(|message| Error::new(ErrorKind::InvalidFile, message));
             match broken {
                 Some(e) if only || name == DEFAULT => return Err(e),
-                broken => templates.push(Named { name, broken }),
+                broken => templates.push(Named { name, source, broken }),
             }
         }
-        Ok(Self { env, templates, tokens })
+        Ok(Self { env: environment::new(), templates, tokens })
     }
 
     /// The names of the templates; mostly one, `default`.
@@ -137,11 +142,12 @@ impl ChatTemplate {
         ]);
         let mut env = self.env.clone();
         environment::set_now(&mut env, options.now);
-        let rendered = env.get_template(&named.name).and_then(|t| t.render(Value::from_pairs(variables)));
-        let text = match rendered {
-            Ok(text) => text,
-            Err(e) => return Err(refusal(&e)),
-        };
+        let variables = Value::from_pairs(variables);
+        let rendered = with_room(|| {
+            let compiled = compile(&named.name, &named.source);
+            compiled.and_then(|t| t.render(&env, variables)).map_err(|e| refusal(&e))
+        });
+        let text = rendered??;
         match continued {
             Some(message) => cut_at_mark(text, &message),
             None => Ok(text),
@@ -182,6 +188,18 @@ impl std::fmt::Debug for ChatTemplate {
             .field("tokens", &self.tokens)
             .finish_non_exhaustive()
     }
+}
+
+/// Runs `work` on a thread of its own with a large stack.
+fn with_room<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
+        match thread.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(_)) => bail!(InvalidFile, "the chat template makes the template engine fail"),
+            Err(e) => bail!(Device, "no thread to render the chat template on: {e}"),
+        }
+    })
 }
 
 /// Puts the mark at the end of the last message's text, and gives that text.

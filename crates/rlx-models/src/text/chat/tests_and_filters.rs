@@ -1,21 +1,26 @@
 //! Tests, filters and functions whose meaning in Jinja is not that of the engine, or that it lacks.
 
-use minijinja::value::{Kwargs, Rest, Value, ValueKind};
+use std::fmt::Write;
+
+use minijinja::formatting::FormatStyle;
+use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, Output, State};
 
 use super::json_dumps::tojson;
-use super::python::str_of;
+use super::methods;
+use super::python::{Text, str_of, too_long};
 
 /// Adds all of them.
 pub(super) fn add_to(env: &mut Environment<'static>) {
     env.set_formatter(|out: &mut Output, _: &mut State, value: &Value| match value.as_str() {
         Some(text) => Ok(out.write_str(text)?),
-        None => Ok(out.write_str(&str_of(value))?),
+        None => Ok(out.write_str(&str_of(value)?)?),
     });
     env.add_filter("tojson", tojson);
     env.add_filter("string", |value: &Value| str_of(value));
     env.add_filter("join", join);
     env.add_filter("trim", trim);
+    env.add_filter("format", format_filter);
     env.add_filter("length", length);
     env.add_filter("count", length);
     env.add_filter("items", items);
@@ -30,7 +35,7 @@ pub(super) fn add_to(env: &mut Environment<'static>) {
     });
     env.add_test("number", |value: &Value| matches!(value.kind(), ValueKind::Number | ValueKind::Bool));
     env.add_function("raise_exception", |message: &Value| -> Result<Value, Error> {
-        Err(Error::new(ErrorKind::InvalidOperation, str_of(message)).with_source(Raised))
+        Err(Error::new(ErrorKind::InvalidOperation, str_of(message)?).with_source(Raised))
     });
 }
 
@@ -51,35 +56,65 @@ fn join(values: &Value, positional: Rest<Value>, kwargs: Kwargs) -> Result<Strin
     let named = |name, at: usize| -> Result<Option<Value>, Error> {
         Ok(kwargs.get::<Option<Value>>(name)?.or_else(|| positional.get(at).cloned()))
     };
-    let separator = named("d", 0)?.map(|v| str_of(&v)).unwrap_or_default();
+    let separator = named("d", 0)?.map(|v| str_of(&v)).transpose()?.unwrap_or_default();
     let attribute = named("attribute", 1)?.filter(|v| !v.is_none());
     kwargs.assert_all_used()?;
-    let mut texts = Vec::new();
-    if !values.is_undefined() {
-        for value in values.try_iter()? {
-            texts.push(match &attribute {
-                Some(name) => str_of(&value.get_item(name)?),
-                None => str_of(&value),
-            });
+    if values.is_undefined() {
+        return Ok(String::new());
+    }
+    let texts = values.try_iter()?.map(|value| match &attribute {
+        Some(name) => str_of(&value.get_item(name)?),
+        None => str_of(&value),
+    });
+    joined(texts, &separator)
+}
+
+/// The texts with `separator` between them; an error where that is too long.
+pub(super) fn joined(
+    texts: impl Iterator<Item = Result<String, Error>>,
+    separator: &str,
+) -> Result<String, Error> {
+    let mut out = Text::default();
+    for (at, text) in texts.enumerate() {
+        let between = if at > 0 { separator } else { "" };
+        let text = text?;
+        if out.write_str(between).and_then(|()| out.write_str(&text)).is_err() {
+            return Err(too_long());
         }
     }
-    Ok(texts.join(&separator))
+    Ok(out.0)
 }
 
-fn trim(value: &Value, chars: Option<&str>) -> String {
-    let text = str_of(value);
-    match chars {
+fn trim(value: &Value, chars: Option<&str>) -> Result<String, Error> {
+    let text = str_of(value)?;
+    Ok(match chars {
         Some(chars) => text.trim_matches(|c| chars.contains(c)).to_owned(),
         None => text.trim().to_owned(),
-    }
+    })
 }
 
-fn length(value: &Value) -> Result<usize, Error> {
+/// `text % arguments`.
+#[allow(clippy::needless_pass_by_value)] // the engine hands arguments over so
+fn format_filter(text: &Value, arguments: Rest<ValueOrKwargs>) -> Result<String, Error> {
+    let Some(text) = text.as_str() else {
+        return Err(Error::new(ErrorKind::InvalidOperation, "format: only a text can be filled in"));
+    };
+    methods::format(FormatStyle::Printf, text, &arguments.into_values())
+}
+
+fn length(state: &State, value: &Value) -> Result<usize, Error> {
     match value.len() {
         Some(len) => Ok(len),
         None if value.is_undefined() => Ok(0),
         None => match value.kind() {
-            ValueKind::Iterable => Ok(value.try_iter()?.count()),
+            ValueKind::Iterable => {
+                let mut len = 0;
+                for _ in value.try_iter()? {
+                    state.consume_fuel(1)?;
+                    len += 1;
+                }
+                Ok(len)
+            }
             kind => {
                 Err(Error::new(ErrorKind::InvalidOperation, format!("a value of type {kind} has no length")))
             }

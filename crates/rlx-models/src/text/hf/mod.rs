@@ -1,4 +1,10 @@
 //! A tokenizer from `tokenizer.json`, run by the `tokenizers` crate.
+//!
+//! Files are hostile and that crate is not made for it: [`file`] checks what it would fail on, and [`guard`] is the one way to
+//! it, which turns whatever is left into an error.
+
+mod file;
+mod guard;
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -6,6 +12,7 @@ use std::sync::OnceLock;
 use rlx_ir::bail;
 use tokenizers::DecoderWrapper;
 
+use self::guard::guarded;
 use super::style::Style;
 use super::{EncodeOptions, Encoding, SpecialTokens};
 use crate::{Error, Result};
@@ -20,20 +27,27 @@ pub(super) struct HfTokenizer {
     style: Style,
     num_prefix: usize,
     num_suffix: usize,
+    /// One more than the highest id, and one more than that of the model, which has no added tokens.
+    num_ids: usize,
+    model_ids: usize,
 }
 
 impl HfTokenizer {
     pub(super) fn new(json: &[u8]) -> Result<Self> {
-        let mut parsing = match tokenizers::Tokenizer::from_bytes(json) {
+        let checked = file::check(json).map_err(|e| e.context("tokenizer.json"))?;
+        let loaded = guarded(|| {
+            let mut tokenizer = tokenizers::Tokenizer::from_bytes(json)?;
+            // Limits are the caller's: the file often holds those of some training run.
+            tokenizer.with_padding(None);
+            tokenizer.with_truncation(None)?;
+            Ok(tokenizer)
+        });
+        let parsing = match loaded {
             Ok(tokenizer) => tokenizer,
             Err(e) => bail!(InvalidFile, "tokenizer.json: {e}"),
         };
-        // Limits are the caller's: the file often holds those of some training run.
-        parsing.with_padding(None);
-        if let Err(e) = parsing.with_truncation(None) {
-            bail!(InvalidFile, "tokenizer.json: {e}");
-        }
         let added = parsing.get_added_tokens_decoder();
+        let added_ids = added.keys().max().map_or(0, |&id| id as usize + 1);
         let special_ids = added.iter().filter(|(_, token)| token.special).map(|(&id, _)| id).collect();
         let style = style_of(parsing.get_decoder());
         let bare = ids(&parsing, "a", EncodeOptions { add_special: false, parse_special: true })?;
@@ -42,7 +56,17 @@ impl HfTokenizer {
         let num_prefix = (0..=num_added).find(|&at| full[at..].starts_with(&bare)).unwrap_or(0);
         let special = SpecialTokens::default();
         let num_suffix = num_added - num_prefix;
-        Ok(Self { parsing, literal: OnceLock::new(), special, special_ids, style, num_prefix, num_suffix })
+        Ok(Self {
+            parsing,
+            literal: OnceLock::new(),
+            special,
+            special_ids,
+            style,
+            num_prefix,
+            num_suffix,
+            num_ids: checked.model_ids.max(added_ids),
+            model_ids: checked.model_ids,
+        })
     }
 
     pub(super) fn special(&self) -> &SpecialTokens {
@@ -58,7 +82,26 @@ impl HfTokenizer {
     }
 
     pub(super) fn vocab_size(&self) -> usize {
-        self.parsing.get_vocab_size(true)
+        self.num_ids
+    }
+
+    /// A token from `first` on that is ordinary text: one of the model's, and no added one.
+    pub(super) fn text_token_from(&self, first: usize) -> Option<u32> {
+        if self.model_ids <= first {
+            return None;
+        }
+        let added = self.parsing.get_added_tokens_decoder();
+        let beyond = self.parsing.get_vocab(false).into_values();
+        beyond.filter(|id| *id as usize >= first && !added.contains_key(id)).min()
+    }
+
+    /// The ids below `end` that have no token.
+    pub(super) fn gaps(&self, end: usize) -> Vec<u32> {
+        if end <= self.num_ids && self.parsing.get_vocab_size(true) >= self.num_ids {
+            return Vec::new();
+        }
+        let vocab: HashSet<u32> = self.parsing.get_vocab(true).into_values().collect();
+        (0u32..).take(end).filter(|id| !vocab.contains(id)).collect()
     }
 
     pub(super) fn id_of(&self, token: &str) -> Option<u32> {
@@ -96,7 +139,7 @@ impl HfTokenizer {
     }
 
     pub(super) fn decode(&self, ids: &[u32], skip_special: bool) -> Result<String> {
-        match self.parsing.decode(ids, skip_special) {
+        match guarded(|| self.parsing.decode(ids, skip_special)) {
             Ok(text) => Ok(text),
             Err(e) => bail!(InvalidArgument, "decoding {} tokens: {e}", ids.len()),
         }
@@ -104,9 +147,9 @@ impl HfTokenizer {
 }
 
 fn ids(tokenizer: &tokenizers::Tokenizer, text: &str, options: EncodeOptions) -> Result<Vec<u32>> {
-    match tokenizer.encode_fast(text, options.add_special) {
+    match guarded(|| tokenizer.encode_fast(text, options.add_special)) {
         Ok(encoding) => Ok(encoding.get_ids().to_vec()),
-        Err(e) => bail!(InvalidFile, "tokenizer.json: the text cannot be encoded: {e}"),
+        Err(e) => bail!(InvalidFile, "tokenizer.json: a text of {} bytes cannot be encoded: {e}", text.len()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Base64 (RFC 4648), which `tokenizer.json` holds bytes in.
 
 /// The bytes that `text` stands for; `None` where it is no base64.
-pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let digits = text.trim_end_matches('=').as_bytes();
     if !text.len().is_multiple_of(4) || text.len() - digits.len() > 2 || digits.len() % 4 == 1 {
         return None;
@@ -11,6 +11,10 @@ pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
         let mut bits = 0u32;
         for i in 0..4 {
             bits = bits << 6 | group.get(i).map_or(Some(0), |digit| value(*digit))?;
+        }
+        // Bits that stand for no byte are zero.
+        if bits & (0x00FF_FFFF >> (8 * (group.len() - 1))) != 0 {
+            return None;
         }
         out.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
     }
@@ -50,7 +54,7 @@ mod tests {
 
     #[test]
     fn what_is_no_base64_is_none() {
-        for text in ["Z", "Zg", "Zm9", "Zg===", "Zm9v!", "Zm9*", "====", "A==="] {
+        for text in ["Z", "Zg", "Zm9", "Zg===", "Zh==", "Zm9=", "Zm9v!", "Zm9*", "====", "A==="] {
             assert_eq!(decode(text), None, "{text}");
         }
     }

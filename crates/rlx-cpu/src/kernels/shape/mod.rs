@@ -1,0 +1,7 @@
+//! Movement of whole parts.
+
+mod concat;
+#[cfg(test)]
+mod tests;
+
+pub use concat::concat;
