@@ -99,6 +99,7 @@ fn exclusions() -> Vec<Exclusion> {
         ("unary", "log wide"),
         ("binary", "div equal n=33"),
         ("binary", "rem equal n=33"),
+        ("binary", "div over a column n=33"),
         ("cast", "to bool n=65"),
     ];
     let of_tiny =
