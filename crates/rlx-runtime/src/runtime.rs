@@ -1,5 +1,6 @@
 //! The runtime: the backends that are here, the settings, and the store of weights.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use rlx_ir::env::{SETTINGS, Settings};
@@ -64,14 +65,16 @@ impl std::fmt::Debug for Runtime {
 /// Settings from the environment. The one place where it is read.
 ///
 /// # Errors
-/// `InvalidArgument` naming the variable whose value does not fit.
+/// `InvalidArgument` naming the variable whose value does not fit, or is not UTF-8.
 pub fn settings_from_env() -> Result<Settings> {
-    Ok(Settings::from_lookup(|name| std::env::var(name).ok().filter(|v| !v.is_empty()))?)
+    // No setting takes what stands for bytes that are not UTF-8.
+    let text = |value: OsString| value.to_string_lossy().into_owned();
+    Ok(Settings::from_lookup(|name| std::env::var_os(name).filter(|v| !v.is_empty()).map(text))?)
 }
 
 /// Variables of the environment that have the prefix of settings, but are none: most likely misspelt.
 pub fn unknown_settings() -> Vec<String> {
-    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     let known = |name: &str| SETTINGS.iter().any(|s| s.name == name);
     names.filter(|name| name.starts_with("RLX_") && !known(name)).collect()
 }
