@@ -185,7 +185,10 @@ mod tests {
         let mut a = Sequence::default();
         here.append(&mut a, 5).unwrap();
         for e in [there.append(&mut a, 1).unwrap_err(), there.truncate(&mut a, 0).unwrap_err()] {
-            assert!(e.kind() == rlx_ir::ErrorKind::InvalidArgument && e.message().contains("5 tokens"), "{e}");
+            assert!(
+                e.kind() == rlx_ir::ErrorKind::InvalidArgument && e.message().contains("5 tokens"),
+                "{e}"
+            );
         }
         assert_eq!((a.len(), here.free_tokens(), there.free_tokens()), (5, 0, 8));
         // Without pages it belongs to nobody.
