@@ -1,5 +1,7 @@
 //! Graphs: values, nodes in topological order, declarations.
 
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
@@ -9,14 +11,46 @@ use crate::symbols::Symbols;
 use crate::tensor::Tensor;
 use crate::types::Type;
 
-/// A value of one graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Value(pub(crate) u32);
+/// A value of one graph: of the one that its builder made, and of copies of that.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Value {
+    index: u32,
+    graph: GraphId,
+}
 
 impl Value {
+    pub(crate) fn new(index: usize, graph: GraphId) -> Self {
+        Self { index: u32::try_from(index).unwrap_or(u32::MAX), graph }
+    }
+
     /// The index into [`Graph::values`].
     pub fn index(self) -> usize {
-        self.0 as usize
+        self.index as usize
+    }
+}
+
+impl Hash for Value {
+    /// The index alone, so that the order of a hashed collection is the same in every process.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.index.hash(state);
+    }
+}
+
+impl std::fmt::Debug for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Value({})", self.index)
+    }
+}
+
+/// What tells the values of one graph from those of others. It is in nothing that is computed or printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct GraphId(u32);
+
+impl GraphId {
+    /// An id that no graph of this process has, but for one made four thousand million graphs ago.
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 
@@ -102,6 +136,7 @@ pub struct Node {
 /// Made by a [`Builder`](crate::Builder) or by [`parse`](crate::text::parse); immutable from then on.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
+    pub(crate) id: GraphId,
     pub(crate) name: String,
     pub(crate) symbols: Symbols,
     pub(crate) values: Vec<ValueInfo>,
@@ -131,15 +166,21 @@ impl Graph {
 
     /// All value handles.
     pub fn value_ids(&self) -> impl Iterator<Item = Value> + use<> {
-        (0..u32::try_from(self.values.len()).unwrap_or(u32::MAX)).map(Value)
+        let graph = self.id;
+        (0..self.values.len()).map(move |index| Value::new(index, graph))
     }
 
-    /// Type, origin and name of `value`.
+    /// Whether `value` is one of this graph.
+    pub fn contains(&self, value: Value) -> bool {
+        value.graph == self.id && value.index() < self.values.len()
+    }
+
+    /// Type, origin and name of `value`, which is one of this graph.
     pub fn value(&self, value: Value) -> &ValueInfo {
         &self.values[value.index()]
     }
 
-    /// The type of `value`.
+    /// The type of `value`, which is one of this graph.
     pub fn ty(&self, value: Value) -> &Type {
         &self.value(value).ty
     }
