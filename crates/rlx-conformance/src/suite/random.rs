@@ -76,6 +76,7 @@ pub fn check_random_networks(
             options.precision = PrecisionPolicy::new(Compute::F16);
         }
         let sized = |tokens: usize| batch(seed + tokens as u64, tokens);
+        // Roundings of nodes are independent of each other: their sum grows with the root of their number.
         let relative = relative_of(rounding) * (graph.nodes().len() as f64).sqrt();
         let refused =
             check_graph(backend, &graph, options, &TOKENS, sized, relative).and_then(
