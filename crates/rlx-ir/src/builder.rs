@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 
 use crate::dim::Dim;
 use crate::error::{Error, Result};
-use crate::graph::{Def, Graph, GraphId, Node, NodeId, Types, ValueInfo, Values, WeightInit};
+use crate::graph::{Def, Graph, GraphMark, MAX_VALUES, Node, NodeId, Types, ValueInfo, Values, WeightInit};
 use crate::op::{Op, OpRef};
 use crate::tensor::Tensor;
 use crate::types::{Shape, Type};
@@ -40,7 +40,7 @@ pub struct Builder {
 impl Builder {
     /// An empty graph called `name`.
     pub fn new(name: &str) -> Self {
-        let graph = Graph { id: GraphId::new(), name: name.to_owned(), ..Graph::default() };
+        let graph = Graph { mark: GraphMark::new(), name: name.to_owned(), ..Graph::default() };
         Self { graph, names: FxHashSet::default(), declared: FxHashSet::default(), scope: "".into() }
     }
 
@@ -123,7 +123,7 @@ impl Builder {
         Ok(())
     }
 
-    /// An operand that is no value of this graph.
+    /// All operands are values of this graph.
     fn check_operands(&self, op: &str, operands: &[Value]) -> Result<()> {
         match operands.iter().position(|v| !self.graph.contains(*v)) {
             None => Ok(()),
@@ -158,7 +158,7 @@ impl Builder {
 
     fn push(&mut self, ty: Type, def: Def, name: &str) -> Value {
         let name = self.unique(name);
-        let value = Value::new(self.graph.values.len(), self.graph.id);
+        let value = Value::new(self.graph.values.len(), self.graph.mark);
         self.graph.values.push(ValueInfo { ty, def, name });
         value
     }
@@ -243,7 +243,7 @@ impl Builder {
     /// As `push`, with a name of another graph: it is well formed, and taken over where it is free.
     fn push_copy(&mut self, ty: Type, def: Def, name: &Arc<str>) -> Value {
         let name = if self.names.insert(name.clone()) { name.clone() } else { self.unique(name) };
-        let value = Value::new(self.graph.values.len(), self.graph.id);
+        let value = Value::new(self.graph.values.len(), self.graph.mark);
         self.graph.values.push(ValueInfo { ty, def, name });
         value
     }
@@ -327,8 +327,8 @@ impl Builder {
     /// Ends the graph, which returns `outputs`.
     ///
     /// # Errors
-    /// `InvalidArgument` where an output is a value of another graph, or naming an invariant of [`verify`](crate::verify)
-    /// which does not hold.
+    /// `InvalidArgument` where an output is a value of another graph, where there are more than a million values, or naming an
+    /// invariant of [`verify`](crate::verify) which does not hold.
     pub fn finish(self, outputs: &[Value]) -> Result<Graph> {
         let mut graph = self.finish_unverified(outputs)?;
         // What is wrong came from the caller, so it is not a fault of RLX.
@@ -341,8 +341,12 @@ impl Builder {
     /// As [`finish`](Self::finish), for passes: the pipeline decides when the graph is verified.
     ///
     /// # Errors
-    /// `InvalidArgument` where an output is a value of another graph.
+    /// `InvalidArgument` where an output is a value of another graph, or there are more than a million values.
     pub fn finish_unverified(mut self, outputs: &[Value]) -> Result<Graph> {
+        // Beyond that, values cannot be told apart.
+        if self.graph.values.len() > MAX_VALUES {
+            crate::bail!(InvalidArgument, "a graph of more than {MAX_VALUES} values");
+        }
         if let Some(i) = outputs.iter().position(|v| !self.graph.contains(*v)) {
             crate::bail!(
                 InvalidArgument,
@@ -449,7 +453,7 @@ mod tests {
         copy.finish(&results).unwrap();
     }
 
-    /// Copies of a graph have its values; a `Value` says nothing about the order in which graphs were made.
+    /// Copies of a graph have its values; a `Value` prints alike, whichever graph it is of.
     #[test]
     fn a_copy_of_a_graph_has_its_values() {
         let (b, own, foreign) = with_foreign();
