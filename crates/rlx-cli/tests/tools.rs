@@ -4,7 +4,7 @@
 mod common;
 
 use common::models::llama_gguf;
-use common::{Folder, command, cosine, finish, fixture, rlx, vector};
+use common::{Folder, command, cosine, finish, fixture, rlx, tests_of, vector};
 use rlx::ir::OpSet;
 use rlx::ir::text::parse;
 
@@ -83,6 +83,25 @@ fn what_dump_prints_parses_again() {
         assert_eq!(graph == fused, name == "modernbert", "{name}");
         let plan = dump("plan");
         assert!(plan.starts_with("plan @") && plan.contains("arena"), "{plan}");
+    }
+}
+
+/// The files that the CPU backend runs beside the interpreter; `BLESS=1` writes what is printed today.
+#[test]
+fn what_dump_prints_is_what_the_filetests_run() {
+    for (name, stage) in [("bert", "graph"), ("bert", "fused"), ("llama", "graph"), ("llama", "fused")] {
+        let args = ["dump", "--model", &path(name), "--stage", stage, "--device", "cpu"];
+        let dump = rlx(args).ok().text().to_owned();
+        let file = tests_of("rlx-cpu", &format!("filetests/run/{name}_{stage}.rlx"));
+        let text = std::fs::read_to_string(&file).unwrap();
+        let start = text.find("graph @").unwrap();
+        let end = start + text[start..].find("\n}\n").unwrap() + 3;
+        if std::env::var_os("BLESS").is_some_and(|v| v == "1") {
+            std::fs::write(&file, [&text[..start], &dump, &text[end..]].concat()).unwrap();
+        } else {
+            let place = file.display();
+            assert!(text[start..end] == dump, "{place}: BLESS=1 writes what `rlx dump` prints now:\n{dump}");
+        }
     }
 }
 
@@ -203,15 +222,80 @@ fn bench_prints_one_object_with_its_keys() {
 }
 
 #[test]
-fn a_trace_is_a_list_of_spans_that_begin_and_end() {
+fn a_trace_holds_spans_of_load_compile_each_pass_and_run() {
     let folder = Folder::bert();
-    let trace = folder.arg("trace.json");
-    rlx(["embed", "--model", &folder.arg(""), "a", "--trace", &trace]).ok();
-    let events: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(&trace).unwrap()).unwrap();
-    let count = |phase: &str| events.iter().filter(|e| e["ph"] == phase).count();
-    assert!(count("B") > 3 && count("B") == count("E"));
-    assert!(events.iter().any(|e| e["name"] == "load") && events.iter().any(|e| e["name"] == "pass"));
-    assert!(events.windows(2).all(|w| w[0]["ts"].as_f64() <= w[1]["ts"].as_f64()));
+    let (model, decoder) = (folder.arg(""), llama_gguf("cli-trace"));
+    let (inputs, outputs) = (folder.arg("in.safetensors"), folder.arg("out.safetensors"));
+    let expected = fixture("bert").join("expected.safetensors").display().to_string();
+    std::fs::copy(expected, &inputs).unwrap();
+    let decoder = decoder.0.display().to_string();
+    let forward = ["forward", "-m", &model, "--inputs", &inputs, "--outputs", &outputs];
+    let bench = ["bench", "encode", "-m", &model, "--seq", "8", "--iters", "1"];
+    let explain = ["explain", "-m", &model, "--seq", "8"];
+    for line in [
+        &["embed", "-m", &model, "a"][..],
+        &["generate", "-m", &decoder, "-p", "a", "-n", "2"],
+        &["forward", "-m", &decoder, "--inputs", &inputs, "--outputs", &outputs],
+        &forward,
+        &bench,
+        &explain,
+    ] {
+        let trace = folder.arg("trace.json");
+        rlx([line, &["--trace", &trace]].concat()).ok();
+        let events: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(&trace).unwrap()).unwrap();
+        let place = |phase: &str, name: &str| {
+            let found = events.iter().position(|e| e["ph"] == phase && e["name"] == name);
+            found.unwrap_or_else(|| panic!("{line:?}: {phase} of {name}"))
+        };
+        let count = |phase: &str| events.iter().filter(|e| e["ph"] == phase).count();
+        assert_eq!(count("B"), count("E"), "{line:?}");
+        let inside = |outer: &str, inner: &str| {
+            assert!(place("B", outer) < place("B", inner), "{line:?}: {inner} in {outer}");
+            assert!(place("E", inner) < place("E", outer), "{line:?}: {inner} in {outer}");
+        };
+        inside("load", "compile");
+        for stage in rlx::compile::STAGES {
+            inside("compile", &format!("pass {}", stage.name));
+        }
+        assert!(place("E", "load") < place("B", "run"), "{line:?}");
+        assert!(events.windows(2).all(|w| w[0]["ts"].as_f64() <= w[1]["ts"].as_f64()));
+    }
+}
+
+#[test]
+fn a_type_that_nothing_computes_in_is_said() {
+    let folder = Folder::bert();
+    let model = folder.arg("");
+    let embed = |types: &[&str]| rlx([&["embed", "-m", &model, "a cat"], types].concat()).ok();
+    let float = embed(&["--compute", "int8"]);
+    assert!(
+        float.stderr.contains("warning: int8 was asked for, but nothing computes in it"),
+        "{}",
+        float.stderr
+    );
+    assert!(float.stderr.contains("the weight is f32") && float.stderr.contains("q8_0"), "{}", float.stderr);
+    assert_eq!(vector(&float.json_lines()[0]), vector(&embed(&[]).json_lines()[0]));
+    for types in [&["--dtype", "q8_0"][..], &["--compute", "f16"], &[]] {
+        let out = embed(types);
+        assert!(!out.stderr.contains("nothing computes"), "{types:?}: {}", out.stderr);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_setting_that_is_not_utf_8_is_refused() {
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = std::ffi::OsStr::from_bytes(b"\xff");
+    for name in ["RLX_DEVICE", "RLX_THREADS"] {
+        finish(command().arg("settings").env(name, bytes)).failed(2, &[name]);
+    }
+    let name = std::ffi::OsStr::from_bytes(b"RLX_\xff");
+    assert!(
+        finish(command().arg("settings").env(name, "1")).ok().stderr.contains("no setting has that name")
+    );
+    // What RLX does not read is no setting.
+    let old = finish(command().arg("settings").env("RLX_CACHE_DIR", "/tmp")).ok();
+    assert!(old.stderr.contains("RLX_CACHE_DIR is set, but no setting has that name"), "{}", old.stderr);
 }
 
 #[test]

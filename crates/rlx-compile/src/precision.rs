@@ -16,6 +16,18 @@ pub enum Compute {
     Int8,
 }
 
+impl Compute {
+    /// The word for it in options: `f32`, `f16`, `bf16`, `int8`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::BF16 => "bf16",
+            Self::Int8 => "int8",
+        }
+    }
+}
+
 /// What a program computes in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PrecisionPolicy {

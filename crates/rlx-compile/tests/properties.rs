@@ -97,7 +97,7 @@ fn a_graph_that_nobody_verified_is_verified_before_all_passes() {
     assert!(good.is_verified());
     let mut b = Builder::new("g");
     let x = b.input("x", DType::F32, ["N"]).unwrap();
-    let bad = b.finish_unverified(&[x]);
+    let bad = b.finish_unverified(&[x]).unwrap();
     assert!(!bad.is_verified());
     let e = run_passes(bad, &AnyTarget, &CompileOptions::default()).unwrap_err();
     assert!(e.message().contains("symbol N is not declared"), "{e}");

@@ -36,6 +36,7 @@
 mod cursor;
 mod ffi;
 mod ggml_type;
+mod identity;
 mod mapping;
 mod metadata;
 mod metadata_builder;

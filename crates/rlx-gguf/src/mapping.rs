@@ -8,11 +8,16 @@ use std::sync::Arc;
 use memmap2::Mmap;
 use rlx_ir::{ErrorKind, bail};
 
-use crate::{Error, Result, ffi};
+use crate::{Error, Result, ffi, identity};
 
 /// The bytes of a mapped file (or a buffer), shared: clones point to the same bytes.
 #[derive(Clone)]
-pub struct Mapping(Arc<Source>);
+pub struct Mapping(Arc<Shared>);
+
+struct Shared {
+    source: Source,
+    identity: String,
+}
 
 enum Source {
     Mapped(Mmap),
@@ -38,12 +43,20 @@ impl Mapping {
             bail!(InvalidFile, "{}: not a regular file", path.display());
         }
         let file = File::open(path).map_err(io)?;
-        Ok(Self(Arc::new(Source::Mapped(ffi::map(&file).map_err(io)?))))
+        let metadata = file.metadata().map_err(io)?;
+        let source = Source::Mapped(ffi::map(&file).map_err(io)?);
+        Ok(Self(Arc::new(Shared { source, identity: identity::of_file(path, &metadata) })))
+    }
+
+    /// A text for these bytes that no others have in this process: the same each time that a file is opened which did not
+    /// change, by whatever path.
+    pub fn identity(&self) -> &str {
+        &self.0.identity
     }
 
     /// Whether these are the pages of a mapped file: whole ones, the last one's end after the file's included.
     pub fn is_file(&self) -> bool {
-        matches!(&*self.0, Source::Mapped(_))
+        matches!(self.0.source, Source::Mapped(_))
     }
 
     /// Gives the pages that hold `range` (bytes from the start), and what the system maps together with them, back to the
@@ -52,7 +65,7 @@ impl Mapping {
     ///
     /// Does nothing for a buffer, and where the system cannot do it.
     pub fn release(&self, range: Range<usize>) {
-        if let Source::Mapped(map) = &*self.0 {
+        if let Source::Mapped(map) = &self.0.source {
             ffi::release(map, range);
         }
     }
@@ -62,7 +75,7 @@ impl Deref for Mapping {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        match &*self.0 {
+        match &self.0.source {
             Source::Mapped(map) => map,
             Source::Owned(bytes) => bytes,
             Source::Static(bytes) => bytes,
@@ -72,13 +85,14 @@ impl Deref for Mapping {
 
 impl From<Vec<u8>> for Mapping {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(Arc::new(Source::Owned(bytes)))
+        Self(Arc::new(Shared { source: Source::Owned(bytes), identity: identity::unique("buffer") }))
     }
 }
 
 impl From<&'static [u8]> for Mapping {
     fn from(bytes: &'static [u8]) -> Self {
-        Self(Arc::new(Source::Static(bytes)))
+        let identity = format!("static {:p}+{}", bytes.as_ptr(), bytes.len());
+        Self(Arc::new(Shared { source: Source::Static(bytes), identity }))
     }
 }
 

@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 
 use crate::dim::Dim;
 use crate::error::{Error, Result};
-use crate::graph::{Def, Graph, Node, NodeId, Types, ValueInfo, Values, WeightInit};
+use crate::graph::{Def, Graph, GraphMark, MAX_VALUES, Node, NodeId, Types, ValueInfo, Values, WeightInit};
 use crate::op::{Op, OpRef};
 use crate::tensor::Tensor;
 use crate::types::{Shape, Type};
@@ -40,7 +40,7 @@ pub struct Builder {
 impl Builder {
     /// An empty graph called `name`.
     pub fn new(name: &str) -> Self {
-        let graph = Graph { name: name.to_owned(), ..Graph::default() };
+        let graph = Graph { mark: GraphMark::new(), name: name.to_owned(), ..Graph::default() };
         Self { graph, names: FxHashSet::default(), declared: FxHashSet::default(), scope: "".into() }
     }
 
@@ -84,29 +84,54 @@ impl Builder {
         &self.graph
     }
 
-    /// The type of `value`.
+    /// The type of `value`, which is one of this builder.
     pub fn ty(&self, value: Value) -> &Type {
         self.graph.ty(value)
     }
 
-    /// The shape of `value`.
+    /// The shape of `value`, which is one of this builder.
     pub fn shape(&self, value: Value) -> &Shape {
         &self.graph.ty(value).shape
     }
 
     /// Names `value` in the text form; a number is added where the name is taken.
-    pub fn name(&mut self, value: Value, name: &str) {
-        let old = self.graph.values[value.index()].name.clone();
-        self.names.remove(&old);
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a value of another graph.
+    pub fn name(&mut self, value: Value, name: &str) -> Result<()> {
+        self.forget_name(value)?;
         self.graph.values[value.index()].name = self.unique(name);
+        Ok(())
     }
 
     /// Names `value` as a value of another graph is named; a number is added where the name is taken.
-    pub fn name_like(&mut self, value: Value, name: &Arc<str>) {
-        let old = self.graph.values[value.index()].name.clone();
-        self.names.remove(&old);
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a value of another graph.
+    pub fn name_like(&mut self, value: Value, name: &Arc<str>) -> Result<()> {
+        self.forget_name(value)?;
         let name = if self.names.insert(name.clone()) { name.clone() } else { self.unique(name) };
         self.graph.values[value.index()].name = name;
+        Ok(())
+    }
+
+    fn forget_name(&mut self, value: Value) -> Result<()> {
+        if !self.graph.contains(value) {
+            crate::bail!(InvalidArgument, "a value of another graph cannot be named");
+        }
+        self.names.remove(&self.graph.values[value.index()].name);
+        Ok(())
+    }
+
+    /// All operands are values of this graph.
+    fn check_operands(&self, op: &str, operands: &[Value]) -> Result<()> {
+        match operands.iter().position(|v| !self.graph.contains(*v)) {
+            None => Ok(()),
+            Some(i) => crate::bail!(
+                InvalidArgument,
+                "{op}: operand {i}: expected a value of this builder, got one of another graph"
+            ),
+        }
     }
 
     fn unique(&mut self, wanted: &str) -> Arc<str> {
@@ -133,7 +158,7 @@ impl Builder {
 
     fn push(&mut self, ty: Type, def: Def, name: &str) -> Value {
         let name = self.unique(name);
-        let value = Value(u32::try_from(self.graph.values.len()).unwrap_or(u32::MAX));
+        let value = Value::new(self.graph.values.len(), self.graph.mark);
         self.graph.values.push(ValueInfo { ty, def, name });
         value
     }
@@ -218,7 +243,7 @@ impl Builder {
     /// As `push`, with a name of another graph: it is well formed, and taken over where it is free.
     fn push_copy(&mut self, ty: Type, def: Def, name: &Arc<str>) -> Value {
         let name = if self.names.insert(name.clone()) { name.clone() } else { self.unique(name) };
-        let value = Value(u32::try_from(self.graph.values.len()).unwrap_or(u32::MAX));
+        let value = Value::new(self.graph.values.len(), self.graph.mark);
         self.graph.values.push(ValueInfo { ty, def, name });
         value
     }
@@ -258,6 +283,7 @@ impl Builder {
     /// # Errors
     /// `InvalidArgument` naming op, operand, what was expected and what came.
     pub fn emit_ref(&mut self, op: OpRef, operands: &[Value]) -> Result<Vec<Value>> {
+        self.check_operands(op.name(), operands)?;
         let types: Types = operands.iter().map(|&v| self.ty(v).clone()).collect();
         let place = || {
             let list: Vec<String> =
@@ -282,7 +308,11 @@ impl Builder {
 
     /// Copies a node of `from` with its types, names and scope: for passes, which leave most nodes as they are. `operands`
     /// have the types of the node's own; nothing is inferred again.
-    pub fn copy_node(&mut self, from: &Graph, node: &Node, operands: Values) -> Values {
+    ///
+    /// # Errors
+    /// `InvalidArgument` naming op and operand where one is a value of another graph.
+    pub fn copy_node(&mut self, from: &Graph, node: &Node, operands: Values) -> Result<Values> {
+        self.check_operands(node.op.name(), &operands)?;
         let id = NodeId(u32::try_from(self.graph.nodes.len()).unwrap_or(u32::MAX));
         let mut results = Values::new();
         for (index, &value) in (0..).zip(&node.results) {
@@ -291,15 +321,16 @@ impl Builder {
         }
         let (op, scope) = (node.op.clone(), node.scope.clone());
         self.graph.nodes.push(Node { op, operands, results: results.clone(), scope });
-        results
+        Ok(results)
     }
 
     /// Ends the graph, which returns `outputs`.
     ///
     /// # Errors
-    /// `InvalidArgument` that names an invariant of [`verify`](crate::verify) which does not hold.
+    /// `InvalidArgument` where an output is a value of another graph, where there are more than a million values, or naming an
+    /// invariant of [`verify`](crate::verify) which does not hold.
     pub fn finish(self, outputs: &[Value]) -> Result<Graph> {
-        let mut graph = self.finish_unverified(outputs);
+        let mut graph = self.finish_unverified(outputs)?;
         // What is wrong came from the caller, so it is not a fault of RLX.
         crate::verify::verify(&graph)
             .map_err(|e| Error::new(crate::ErrorKind::InvalidArgument, e.message()))?;
@@ -308,9 +339,22 @@ impl Builder {
     }
 
     /// As [`finish`](Self::finish), for passes: the pipeline decides when the graph is verified.
-    pub fn finish_unverified(mut self, outputs: &[Value]) -> Graph {
+    ///
+    /// # Errors
+    /// `InvalidArgument` where an output is a value of another graph, or there are more than a million values.
+    pub fn finish_unverified(mut self, outputs: &[Value]) -> Result<Graph> {
+        // Beyond that, values cannot be told apart.
+        if self.graph.values.len() > MAX_VALUES {
+            crate::bail!(InvalidArgument, "a graph of more than {MAX_VALUES} values");
+        }
+        if let Some(i) = outputs.iter().position(|v| !self.graph.contains(*v)) {
+            crate::bail!(
+                InvalidArgument,
+                "output {i}: expected a value of this builder, got one of another graph"
+            );
+        }
         self.graph.outputs = outputs.to_vec();
-        self.graph
+        Ok(self.graph)
     }
 }
 
@@ -356,5 +400,66 @@ pub(crate) fn check_type(ty: &Type) -> Result<()> {
     match ty.shape.last().map(Dim::as_usize) {
         Some(Some(last)) if last.is_multiple_of(block) => Ok(()),
         _ => crate::bail!(InvalidArgument, "{ty}: the last axis must be a constant multiple of {block}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DType, ErrorKind};
+
+    /// A builder with one value, and values that are none of its own: one at the same index, and one beyond all of them.
+    fn with_foreign() -> (Builder, Value, [Value; 2]) {
+        let mut other = Builder::new("other");
+        let same_index = other.input("a", DType::F32, [2]).unwrap();
+        let beyond = other.input("b", DType::F32, [2]).unwrap();
+        let mut b = Builder::new("g");
+        let own = b.input("x", DType::F32, [2]).unwrap();
+        (b, own, [same_index, beyond])
+    }
+
+    fn assert_refused<T: std::fmt::Debug>(result: Result<T>, place: &str) {
+        let e = result.unwrap_err();
+        assert!(e.kind() == ErrorKind::InvalidArgument && e.message().contains(place), "{e}");
+    }
+
+    #[test]
+    fn a_value_of_another_builder_is_refused_everywhere() {
+        let (mut b, own, foreign) = with_foreign();
+        for value in foreign {
+            assert_refused(b.add(own, value), "add: operand 1");
+            assert_refused(b.neg(value), "neg: operand 0");
+            assert_refused(b.kv_write(value, own, own), "kv_write: operand 0");
+            assert_refused(b.name(value, "y"), "cannot be named");
+            assert_refused(b.name_like(value, &"y".into()), "cannot be named");
+            let (b, own, _) = with_foreign();
+            assert_refused(b.finish(&[own, value]), "output 1");
+        }
+        assert_eq!(b.graph().nodes().len(), 0);
+        let y = b.neg(own).unwrap();
+        b.finish(&[y]).unwrap();
+    }
+
+    #[test]
+    fn a_copied_node_reads_values_of_the_copy() {
+        let (mut b, own, _) = with_foreign();
+        let y = b.neg(own).unwrap();
+        let from = b.finish(&[y]).unwrap();
+        let mut copy = Builder::like(&from);
+        let x = copy.declare_like(from.value(own)).unwrap();
+        let node = &from.nodes()[0];
+        assert_refused(copy.copy_node(&from, node, node.operands.clone()), "neg: operand 0");
+        let results = copy.copy_node(&from, node, [x].into_iter().collect()).unwrap();
+        copy.finish(&results).unwrap();
+    }
+
+    /// Copies of a graph have its values; a `Value` prints alike, whichever graph it is of.
+    #[test]
+    fn a_copy_of_a_graph_has_its_values() {
+        let (b, own, foreign) = with_foreign();
+        let copy = b.graph().clone();
+        assert!(copy.contains(own) && !copy.contains(foreign[0]));
+        assert_eq!(format!("{own:?}"), format!("{:?}", foreign[0]));
+        assert_ne!(own, foreign[0]);
     }
 }

@@ -8,12 +8,8 @@ use crate::error::{Error, Result};
 /// The type of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingType {
-    /// `1`, `true`, `on` or `0`, `false`, `off`.
-    Bool,
     /// An integer that is not negative.
     Count,
-    /// A path.
-    Path,
     /// One of these words.
     Choice(&'static [&'static str]),
 }
@@ -29,8 +25,6 @@ pub struct Setting {
     pub default: &'static str,
     /// What it does.
     pub doc: &'static str,
-    /// Whether it changes compiled plans or generated code, and so belongs into cache keys.
-    pub affects_code: bool,
 }
 
 /// Every setting.
@@ -40,35 +34,24 @@ pub const SETTINGS: &[Setting] = &[
         ty: SettingType::Choice(&["auto", "cpu", "metal", "mlx", "cuda"]),
         default: "auto",
         doc: "the device that models run on",
-        affects_code: true,
     },
     Setting {
         name: "RLX_THREADS",
         ty: SettingType::Count,
         default: "0",
         doc: "CPU threads; 0 takes the processors that this process may use",
-        affects_code: false,
     },
     Setting {
         name: "RLX_STRATEGY",
         ty: SettingType::Choice(&["auto", "thunks", "captured", "vendor"]),
         default: "auto",
         doc: "how a plan is executed",
-        affects_code: true,
-    },
-    Setting {
-        name: "RLX_CACHE_DIR",
-        ty: SettingType::Path,
-        default: "",
-        doc: "folder of RLX's own caches; empty takes the user's cache folder",
-        affects_code: false,
     },
     Setting {
         name: "RLX_VERBOSE",
         ty: SettingType::Count,
         default: "0",
         doc: "log level on stderr: 0 warnings, 1 info, 2 debug, 3 trace",
-        affects_code: false,
     },
 ];
 
@@ -145,9 +128,7 @@ impl Settings {
 fn check(setting: &Setting, value: &str) -> Result<()> {
     let value = value.trim();
     let (fits, expected) = match setting.ty {
-        SettingType::Bool => (["0", "1", "true", "false", "on", "off"].contains(&value), "0 or 1".to_owned()),
         SettingType::Count => (value.parse::<u32>().is_ok(), "an integer that is not negative".to_owned()),
-        SettingType::Path => (true, String::new()),
         SettingType::Choice(words) => (words.contains(&value), format!("one of {}", words.join(", "))),
     };
     if fits {
@@ -166,6 +147,15 @@ mod tests {
             check(s, s.default).unwrap();
         }
         assert!(SETTINGS.len() < 25);
+    }
+
+    /// So a variable that is not UTF-8 can be read with a replacement for what is not, and is refused.
+    #[test]
+    fn no_setting_takes_a_replacement_character() {
+        for s in SETTINGS {
+            let e = check(s, "\u{fffd}").unwrap_err();
+            assert!(e.kind() == crate::ErrorKind::InvalidArgument && e.message().contains(s.name), "{e}");
+        }
     }
 
     #[test]

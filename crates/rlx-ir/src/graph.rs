@@ -1,5 +1,7 @@
 //! Graphs: values, nodes in topological order, declarations.
 
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
@@ -9,14 +11,51 @@ use crate::symbols::Symbols;
 use crate::tensor::Tensor;
 use crate::types::Type;
 
-/// A value of one graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Value(pub(crate) u32);
+/// A value of one graph: of the one that its builder made, and of copies of that.
+///
+/// The index and, in the low bits, the graph's mark: passes copy many of these, so they are small.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Value(u32);
 
 impl Value {
+    pub(crate) fn new(index: usize, graph: GraphMark) -> Self {
+        Self((index.min(MAX_VALUES) as u32) << MARK_BITS | graph.0)
+    }
+
     /// The index into [`Graph::values`].
     pub fn index(self) -> usize {
-        self.0 as usize
+        (self.0 >> MARK_BITS) as usize
+    }
+}
+
+impl Hash for Value {
+    /// The index alone, so that the order of a hashed collection is the same in every process.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u32(self.0 >> MARK_BITS);
+    }
+}
+
+impl std::fmt::Debug for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Value({})", self.index())
+    }
+}
+
+/// The bits of a [`Value`] that tell graphs apart.
+const MARK_BITS: u32 = 12;
+
+/// The most values of a graph; a model of a hundred layers has some ten thousand.
+pub(crate) const MAX_VALUES: usize = (1 << (u32::BITS - MARK_BITS)) - 1;
+
+/// What tells the values of one graph from those of others. It is in nothing that is computed or printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct GraphMark(u32);
+
+impl GraphMark {
+    /// A mark that none of the 4095 graphs has which were made before this one.
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed) & ((1 << MARK_BITS) - 1))
     }
 }
 
@@ -102,6 +141,7 @@ pub struct Node {
 /// Made by a [`Builder`](crate::Builder) or by [`parse`](crate::text::parse); immutable from then on.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
+    pub(crate) mark: GraphMark,
     pub(crate) name: String,
     pub(crate) symbols: Symbols,
     pub(crate) values: Vec<ValueInfo>,
@@ -131,15 +171,21 @@ impl Graph {
 
     /// All value handles.
     pub fn value_ids(&self) -> impl Iterator<Item = Value> + use<> {
-        (0..u32::try_from(self.values.len()).unwrap_or(u32::MAX)).map(Value)
+        let mark = self.mark;
+        (0..self.values.len()).map(move |index| Value::new(index, mark))
     }
 
-    /// Type, origin and name of `value`.
+    /// Whether `value` is one of this graph.
+    pub fn contains(&self, value: Value) -> bool {
+        value == Value::new(value.index(), self.mark) && value.index() < self.values.len()
+    }
+
+    /// Type, origin and name of `value`, which is one of this graph.
     pub fn value(&self, value: Value) -> &ValueInfo {
         &self.values[value.index()]
     }
 
-    /// The type of `value`.
+    /// The type of `value`, which is one of this graph.
     pub fn ty(&self, value: Value) -> &Type {
         &self.value(value).ty
     }

@@ -3,7 +3,7 @@
 //!
 //! Invariants:
 //! 1. `types`: a node's result types are what its op infers from its operand types.
-//! 2. `order`: an operand is a declaration or the result of an earlier node.
+//! 2. `order`: an operand is a declaration of this graph or the result of an earlier node.
 //! 3. `results`: a result value points back to its node and index.
 //! 4. `names`: value names are unique and consist of ASCII letters, digits, `_` and `.`.
 //! 5. `declarations`: inputs, weights and states have unique names within their kind; weights have constant sizes;
@@ -11,7 +11,7 @@
 //! 6. `symbols`: every symbol in a type is declared, and bounds are on products of declared symbols.
 //! 7. `state`: each state has one chain of writers: only states and results of writers are written, each version is
 //!    written at most once, and no node reads a version after the node that overwrites it.
-//! 8. `outputs`: returned values exist, and a returned state version is the last of its chain.
+//! 8. `outputs`: returned values are of this graph, and a returned state version is the last of its chain.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -112,6 +112,9 @@ fn symbols(graph: &Graph) -> Result<()> {
 fn nodes(graph: &Graph) -> Result<()> {
     for (id, node) in graph.iter_nodes() {
         for operand in &node.operands {
+            if !graph.contains(*operand) {
+                return broken("order", place(graph, node), "an operand is a value of another graph");
+            }
             let defined = match graph.values.get(operand.index()).map(|v| &v.def) {
                 Some(Def::Result { node, .. }) => *node < id,
                 Some(_) => true,
@@ -184,8 +187,8 @@ fn states(graph: &Graph) -> Result<()> {
         }
     }
     for output in &graph.outputs {
-        if output.index() >= graph.values.len() {
-            return broken("outputs", &graph.name, "a returned value does not exist");
+        if !graph.contains(*output) {
+            return broken("outputs", &graph.name, "a returned value is none of this graph");
         }
         if overwritten.contains_key(output) {
             return broken(

@@ -1,6 +1,7 @@
 //! Architectures, tokenizers, pooling and sampling.
 
 pub mod arch;
+mod cancel;
 pub mod convert;
 pub mod embedding;
 pub mod encoder;
@@ -15,6 +16,7 @@ pub mod sampling;
 pub mod sentence_transformers;
 pub mod text;
 
+pub use cancel::CancelToken;
 pub use embedding::{EmbeddingModel, EmbeddingOptions, Embeddings};
 pub use error::{Error, Result};
 pub use language::{LanguageModel, LanguageOptions};

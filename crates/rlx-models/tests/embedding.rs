@@ -5,17 +5,20 @@
 mod models;
 
 use std::cell::RefCell;
+use std::sync::Barrier;
 
 use models::{Folder, cosine, distance, runtime};
 use rlx_ir::{DType, ErrorKind, Tensor};
 use rlx_models::arch::weight_type::WeightType;
-use rlx_models::embedding::{BUNDLED_MODEL, EmbedRequest, Prompt, Truncation};
+use rlx_models::embedding::{BUNDLED_MODEL, CancelToken, EmbedRequest, Prompt, Truncation};
+use rlx_models::encoder::Packed;
 use rlx_models::files::ModelFiles;
 use rlx_models::forward::{ForwardInput, forward};
 use rlx_models::options::LoadOptions;
 use rlx_models::sentence_transformers::PoolingMode;
 use rlx_models::text::EncodeOptions;
 use rlx_models::{EmbeddingModel, EmbeddingOptions};
+use rlx_runtime::RunContext;
 use serde_json::json;
 
 const TEXTS: [&str; 7] = [
@@ -118,7 +121,9 @@ fn long_texts_can_be_refused() {
 fn prompts_go_before_the_text() {
     let folder = folder();
     let model = load(&folder, &EmbeddingOptions::default()).unwrap();
-    let with = |prompt| model.embed_with(&["cat"], &EmbedRequest { prompt: Some(prompt), progress: None });
+    let with = |prompt| {
+        model.embed_with(&["cat"], &EmbedRequest { prompt: Some(prompt), ..EmbedRequest::default() })
+    };
     let expected = model.embed(["the cat"]).unwrap();
     assert_eq!(with(Prompt::Named("query".into())).unwrap(), expected);
     assert_eq!(with(Prompt::Prefix("the ".into())).unwrap(), expected);
@@ -232,7 +237,7 @@ fn progress_ends_with_all_texts() {
     let progress = |done, total| calls.borrow_mut().push((done, total));
     let options = EmbeddingOptions { batch_tokens: 16, ..EmbeddingOptions::default() };
     let model = load(&folder(), &options).unwrap();
-    model.embed_with(&TEXTS, &EmbedRequest { prompt: None, progress: Some(&progress) }).unwrap();
+    model.embed_with(&TEXTS, &EmbedRequest { progress: Some(&progress), ..EmbedRequest::default() }).unwrap();
     let calls = calls.into_inner();
     assert!(calls.len() > 1 && calls.is_sorted() && calls.last() == Some(&(7, 7)), "{calls:?}");
 }
@@ -268,4 +273,49 @@ fn what_is_missing_is_named() {
         let e = EmbeddingModel::load(&runtime(), BUNDLED_MODEL).unwrap_err();
         assert!(e.kind() == ErrorKind::NotFound && e.message().contains("bundled-model"), "{e}");
     }
+}
+
+/// Callers at once have an arena each, of which as many stay as there are threads.
+#[test]
+fn arenas_of_many_callers_at_once_do_not_stay() {
+    let model = load(&folder(), &EmbeddingOptions::default()).unwrap();
+    let threads = model.encoder().session().backend().device().parallelism;
+    let callers = 2 * threads + 3;
+    let mut packed = Packed::default();
+    packed.push([(1, 0), (2, 1)], 0);
+    let all_run = Barrier::new(callers);
+    std::thread::scope(|scope| {
+        for _ in 0..callers {
+            scope.spawn(|| {
+                let wait = |_: &RunContext| Ok(all_run.wait());
+                model.encoder().run(&packed, wait).unwrap();
+            });
+        }
+    });
+    let memory = model.memory().unwrap();
+    assert_eq!(memory.idle_contexts, threads);
+    assert!(memory.arena > 0 && memory.inputs > 0);
+    assert_eq!(memory.weights, model.encoder().session().weight_bytes());
+}
+
+#[test]
+fn a_cancelled_call_ends_between_batches() {
+    let model =
+        load(&folder(), &EmbeddingOptions { batch_tokens: 8, ..EmbeddingOptions::default() }).unwrap();
+    let cancel = CancelToken::new();
+    let stop = cancel.clone();
+    let done = RefCell::new(Vec::new());
+    let progress = |texts: usize, _: usize| {
+        done.borrow_mut().push(texts);
+        stop.cancel();
+    };
+    let request = EmbedRequest { progress: Some(&progress), cancel, ..EmbedRequest::default() };
+    let each = model.embed_each(&TEXTS, &request).unwrap();
+    let cancelled = |r: &rlx_models::Result<_>| matches!(r, Err(e) if e.kind() == ErrorKind::Cancelled);
+    let ended = each.iter().filter(|r| r.is_ok()).count();
+    assert_eq!(done.borrow()[..], [ended]);
+    assert!(ended > 0 && each.iter().filter(|r| cancelled(r)).count() == TEXTS.len() - ended);
+    assert_eq!(model.embed_with(&TEXTS, &request).unwrap_err().kind(), ErrorKind::Cancelled);
+    // The model goes on.
+    model.embed(TEXTS).unwrap();
 }

@@ -30,6 +30,9 @@ pub trait Backend: Target {
 
     /// Builds an executable of `plan` under one strategy; `weights` are in the order of `plan.prepare`.
     ///
+    /// The executable and its contexts hold all of them as long as they live: what nobody holds is prepared again for the
+    /// next one that wants it.
+    ///
     /// # Errors
     /// `UnsupportedOnDevice` where a step or the strategy cannot be built; `Device`.
     fn build(

@@ -64,7 +64,7 @@ impl std::fmt::Debug for Runtime {
 /// Settings from the environment. The one place where it is read.
 ///
 /// # Errors
-/// `InvalidArgument` naming the variable whose value does not fit.
+/// `InvalidArgument` naming the variable whose value does not fit, or is not UTF-8.
 pub fn settings_from_env() -> Result<Settings> {
     let value = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
     for setting in SETTINGS {
@@ -77,7 +77,7 @@ pub fn settings_from_env() -> Result<Settings> {
 
 /// Variables of the environment that have the prefix of settings, but are none: most likely misspelt.
 pub fn unknown_settings() -> Vec<String> {
-    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     let known = |name: &str| SETTINGS.iter().any(|s| s.name == name);
     names.filter(|name| name.starts_with("RLX_") && !known(name)).collect()
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use rlx_compile::{CompileOptions, PassReport, Plan, build_plan, run_passes};
+use rlx_compile::passes::precision;
+use rlx_compile::{CompileOptions, Compute, PassReport, Plan, build_plan, run_passes};
 use rlx_ir::{Bindings, DType, Graph, Tick};
 
 use crate::backend::{Backend, DeviceWeight, Strategy};
@@ -82,6 +83,7 @@ impl Session {
         source: &dyn WeightSource,
         options: &SessionOptions<'_>,
     ) -> Result<Self> {
+        let _span = tracing::debug_span!("compile", graph = graph.name()).entered();
         let settings = runtime.settings();
         let backend = runtime.backend(options.device.unwrap_or(settings.text("RLX_DEVICE")))?.clone();
         let strategy = match options.strategy {
@@ -93,6 +95,7 @@ impl Session {
         let tick = Tick::now();
         let (graph, reports) = run_passes(graph.clone(), &*backend, &options.compile)?;
         stats.passes_ns = tick.elapsed_ns();
+        warn_without_effect(options.compile.precision.compute, &reports);
         let tick = Tick::now();
         let plan = Arc::new(build_plan(&graph, &*backend)?);
         stats.plan_ns = tick.elapsed_ns();
@@ -168,6 +171,21 @@ impl std::fmt::Debug for Session {
             .field("graph", &self.plan().name)
             .field("stats", &self.stats)
             .finish_non_exhaustive()
+    }
+}
+
+/// A type that was asked for, but that nothing computes in, is said.
+fn warn_without_effect(compute: Compute, reports: &[PassReport]) {
+    for report in reports.iter().filter(|r| r.pass == precision::PASS.name && r.fired.is_empty()) {
+        if let Some(miss) = report.near_misses.first() {
+            tracing::warn!(
+                "{} was asked for, but nothing computes in it: at %{} and {} more, {}",
+                compute.name(),
+                miss.value,
+                report.near_misses.len() - 1,
+                miss.reason
+            );
+        }
     }
 }
 
@@ -290,6 +308,7 @@ impl RunContext {
     /// # Errors
     /// What kernels report; `Device`.
     pub fn run(&mut self) -> Result<()> {
+        let _span = tracing::debug_span!("run", graph = self.inner.plan().name).entered();
         self.inner.run()
     }
 

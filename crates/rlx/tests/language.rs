@@ -169,6 +169,18 @@ fn a_sequence_belongs_to_its_session_and_gives_its_pages_back() {
 }
 
 #[test]
+fn a_model_that_is_loaded_twice_has_its_weights_once() {
+    let runtime = runtime();
+    let load = || LanguageModel::load(&runtime, fixture("llama"), &f32_options()).unwrap();
+    let first = load();
+    let resident = runtime.store().resident_bytes();
+    assert_eq!(resident, first.compiled().weight_bytes());
+    let second = load();
+    assert_eq!((runtime.store().resident_bytes(), second.compiled().weight_bytes()), (resident, resident));
+    assert_eq!(first.logits(&[5, 6, 7]).unwrap(), second.logits(&[5, 6, 7]).unwrap());
+}
+
+#[test]
 fn text_streams_and_ends_as_asked() {
     let path = llama_gguf("stream");
     let model = LanguageModel::load(&runtime(), &path.0, &f32_options()).unwrap();

@@ -104,10 +104,10 @@ impl Embed {
         let model = EmbeddingModel::from_files(&runtime, &files, &self.options(global))?;
         if tracing::enabled!(tracing::Level::INFO) {
             model::tell(&files, model.encoder().session());
-            let (weights, memory) = (model.encoder().session().weight_bytes(), model.encoder().memory()?);
+            let memory = model.memory()?;
             tracing::info!(
                 "memory: weights {} besides the mapped file, arena {}, inputs {}",
-                bytes(weights),
+                bytes(memory.weights),
                 bytes(memory.arena),
                 bytes(memory.inputs)
             );

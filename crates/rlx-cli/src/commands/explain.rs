@@ -100,8 +100,10 @@ impl Explain {
         let runtime = global.runtime()?;
         let sizes = Sizes { batch: self.batch as usize, seq: self.seq as usize };
         let files = model::open(global, &self.model.model, hub::NETWORK)?;
+        let load = tracing::debug_span!("load", model = %files.path().display()).entered();
         let network = Network::open(&files, global, self.model.types.types(), Some(&sizes))?;
         let session = network.compile(&runtime)?;
+        drop(load);
         let report = measure(&network, &session, &sizes)?;
         let mut out = Stdout::lock();
         match format {

@@ -82,9 +82,7 @@ fn hub_rows() -> impl Iterator<Item = Row> {
 
 fn type_name(ty: SettingType) -> String {
     match ty {
-        SettingType::Bool => "0|1".to_owned(),
         SettingType::Count => "count".to_owned(),
-        SettingType::Path => "path".to_owned(),
         SettingType::Choice(words) => words.join("|"),
     }
 }

@@ -26,7 +26,8 @@ pub struct Logger {
 }
 
 struct Span {
-    name: &'static str,
+    /// What the trace calls it: the span's name, and its field `name` where it has one, as in `pass fold`.
+    name: String,
     args: Map<String, Value>,
     handles: usize,
 }
@@ -47,7 +48,7 @@ impl Logger {
 
     fn mark(&self, id: &Id, phase: Phase) {
         if let Some(trace) = &self.trace {
-            self.with_span(id, |span| trace.write(phase, span.name, &span.args));
+            self.with_span(id, |span| trace.write(phase, &span.name, &span.args));
         }
     }
 }
@@ -66,7 +67,12 @@ impl Subscriber for Logger {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut fields = Fields::default();
         attributes.record(&mut fields);
-        let span = Span { name: attributes.metadata().name(), args: fields.0, handles: 1 };
+        let name = attributes.metadata().name();
+        let name = match fields.0.get("name").and_then(Value::as_str) {
+            Some(own) => format!("{name} {own}"),
+            None => name.to_owned(),
+        };
+        let span = Span { name, args: fields.0, handles: 1 };
         self.spans.lock().unwrap_or_else(PoisonError::into_inner).insert(id, span);
         Id::from_u64(id)
     }

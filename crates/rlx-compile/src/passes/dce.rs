@@ -64,13 +64,13 @@ pub fn run(graph: Graph, _: &PassContext<'_>) -> Result<(Graph, PassReport)> {
     for node in graph.nodes().iter().filter(|n| n.results.iter().any(alive)) {
         // What a live node reads is live.
         let operands: Values = node.operands.iter().filter_map(|v| map[v.index()]).collect();
-        let results = b.copy_node(&graph, node, operands);
+        let results = b.copy_node(&graph, node, operands)?;
         for (old, new) in node.results.iter().zip(results) {
             map[old.index()] = Some(new);
         }
     }
     let outputs: Vec<Value> = graph.outputs().iter().filter_map(|v| map[v.index()]).collect();
-    let out = b.finish_unverified(&outputs);
+    let out = b.finish_unverified(&outputs)?;
     report.nodes_after = out.nodes().len();
     Ok((out, report))
 }

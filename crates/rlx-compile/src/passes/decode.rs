@@ -50,12 +50,12 @@ fn weights_first(graph: &Graph) -> Result<Graph> {
     for node in first.into_iter().chain(rest) {
         // What a node reads was copied before it: weights are made of weights alone.
         let operands = node.operands.iter().filter_map(|v| map[v.index()]).collect();
-        for (old, new) in node.results.iter().zip(b.copy_node(graph, node, operands)) {
+        for (old, new) in node.results.iter().zip(b.copy_node(graph, node, operands)?) {
             map[old.index()] = Some(new);
         }
     }
     let outputs: Vec<Value> = graph.outputs().iter().filter_map(|v| map[v.index()]).collect();
-    Ok(b.finish_unverified(&outputs))
+    Ok(b.finish_unverified(&outputs)?)
 }
 
 fn decode_weight(cx: &Matcher<'_>, id: NodeId) -> Outcome {

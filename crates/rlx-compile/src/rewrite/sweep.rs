@@ -176,7 +176,7 @@ impl<'a> Rebuild<'a> {
     fn copy(&mut self, id: NodeId) -> Result<()> {
         let node = self.old.node(id);
         let operands = node.operands.iter().map(|&v| self.get(v)).collect::<Result<Values>>()?;
-        let results = self.builder.copy_node(self.old, node, operands);
+        let results = self.builder.copy_node(self.old, node, operands)?;
         for (&old, new) in node.results.iter().zip(results) {
             self.map[old.index()] = Some(new);
         }
@@ -202,16 +202,15 @@ impl<'a> Rebuild<'a> {
             }
             self.map[old.index()] = Some(new);
         }
-        self.name_new(existing, root, &patch.replaces, &made);
-        Ok(())
+        self.name_new(existing, root, &patch.replaces, &made)
     }
 
     /// Replacements take over the names of what they replace; what is made on the way is named after the first of them.
-    fn name_new(&mut self, existing: usize, root: &str, replaces: &[Value], made: &[Value]) {
+    fn name_new(&mut self, existing: usize, root: &str, replaces: &[Value], made: &[Value]) -> Result<()> {
         let new: Vec<Value> = self.builder.graph().value_ids().skip(existing).collect();
         for value in new {
             if let Some(i) = made.iter().position(|m| *m == value) {
-                self.builder.name_like(value, &self.old.value(replaces[i]).name);
+                self.builder.name_like(value, &self.old.value(replaces[i]).name)?;
                 continue;
             }
             let graph = self.builder.graph();
@@ -229,13 +228,14 @@ impl<'a> Rebuild<'a> {
                 n += 1;
                 name = format!("{base}_{n}");
             }
-            self.builder.name(value, &name);
+            self.builder.name(value, &name)?;
         }
+        Ok(())
     }
 
     fn finish(self) -> Result<Graph> {
         let outputs = self.old.outputs().iter().map(|&v| self.get(v)).collect::<Result<Vec<_>>>()?;
-        Ok(self.builder.finish_unverified(&outputs))
+        Ok(self.builder.finish_unverified(&outputs)?)
     }
 }
 

@@ -24,10 +24,16 @@ pub(crate) struct Shared {
     pub(crate) plan: Arc<Plan>,
     pub(crate) weights: Vec<Arc<CpuWeight>>,
     pub(crate) thunks: Vec<Box<dyn Thunk>>,
+    /// The weights as the store knows them: it shares what somebody holds.
+    _prepared: Vec<Arc<DeviceWeight>>,
 }
 
 impl CpuExecutable {
-    pub(crate) fn new(machine: Arc<Machine>, plan: Arc<Plan>, weights: &[Arc<DeviceWeight>]) -> Result<Self> {
+    pub(crate) fn new(
+        machine: Arc<Machine>,
+        plan: Arc<Plan>,
+        prepared: Vec<Arc<DeviceWeight>>,
+    ) -> Result<Self> {
         let mut thunks: Vec<Box<dyn Thunk>> = Vec::with_capacity(plan.steps.len());
         for step in &plan.steps {
             thunks.push(match &step.action {
@@ -35,12 +41,12 @@ impl CpuExecutable {
                 Action::Op(op) => machine.thunk(op, step, &plan)?,
             });
         }
-        let weights = weights.iter().map(|w| match w.data::<Arc<CpuWeight>>() {
+        let weights = prepared.iter().map(|w| match w.data::<Arc<CpuWeight>>() {
             Some(weight) => Ok(weight.clone()),
             None => bail!(Bug, "{w:?} was prepared by another backend"),
         });
         let weights = weights.collect::<Result<Vec<_>>>()?;
-        Ok(Self { shared: Arc::new(Shared { machine, plan, weights, thunks }) })
+        Ok(Self { shared: Arc::new(Shared { machine, plan, weights, thunks, _prepared: prepared }) })
     }
 }
 

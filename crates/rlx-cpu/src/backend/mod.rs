@@ -122,7 +122,7 @@ impl Backend for CpuBackend {
         strategy: Strategy,
     ) -> rlx_runtime::Result<Arc<dyn Executable>> {
         Strategy::choose(self, strategy.name())?;
-        Ok(Arc::new(CpuExecutable::new(self.machine.clone(), plan, &weights)?))
+        Ok(Arc::new(CpuExecutable::new(self.machine.clone(), plan, weights)?))
     }
 }
 

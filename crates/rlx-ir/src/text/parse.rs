@@ -251,10 +251,10 @@ impl Parser<'_> {
         }
         // Generated names make room first: a text may use the same numbers.
         for &value in &values {
-            b.name(value, "_");
+            b.name(value, "_")?;
         }
         for (name, value) in results.into_iter().zip(values) {
-            b.name(value, &name);
+            b.name(value, &name)?;
             if names.insert(name.clone(), value).is_some() {
                 crate::bail!(InvalidArgument, "%{name} is defined twice");
             }

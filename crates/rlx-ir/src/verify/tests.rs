@@ -162,7 +162,7 @@ fn rule_7_state() {
 
 #[test]
 fn rule_8_outputs() {
-    breaks("outputs", "a returned value does not exist", |g| g.outputs.push(Value(1000)));
+    breaks("outputs", "a returned value is none of this graph", |g| g.outputs.push(Value::new(1000, g.mark)));
     breaks("outputs", "%kv2 is an overwritten state", |g| {
         let kv2 = find(g, "kv2");
         g.outputs.push(kv2);

@@ -34,6 +34,8 @@ pub(super) struct Shared<D: Driver> {
     pub(super) args_bytes: usize,
     /// Kernels that were written for this plan.
     _own: Vec<Arc<D::Pipeline>>,
+    /// The weights as the store knows them: it shares what somebody holds.
+    _prepared: Vec<Arc<DeviceWeight>>,
 }
 
 /// One launch of a plan, before sizes are bound.
@@ -121,7 +123,7 @@ impl<D: Driver> MetalExecutable<D> {
     pub(super) fn new(
         machine: Arc<Machine<D>>,
         plan: Arc<Plan>,
-        prepared: &[Arc<DeviceWeight>],
+        prepared: Vec<Arc<DeviceWeight>>,
     ) -> Result<Self> {
         let thunks = thunks(&plan)?;
         // Kernels are made ready now; sizes may still choose others of the same libraries later.
@@ -143,9 +145,18 @@ impl<D: Driver> MetalExecutable<D> {
             }
             args_bytes = args_bytes.max(bytes);
         }
-        let (weights, checks) = (weights::unwrap(prepared)?, checks::of_plan(&plan));
+        let (weights, checks) = (weights::unwrap(&prepared)?, checks::of_plan(&plan));
         Ok(Self {
-            shared: Arc::new(Shared { machine, plan, weights, thunks, checks, args_bytes, _own: own }),
+            shared: Arc::new(Shared {
+                machine,
+                plan,
+                weights,
+                thunks,
+                checks,
+                args_bytes,
+                _own: own,
+                _prepared: prepared,
+            }),
         })
     }
 }

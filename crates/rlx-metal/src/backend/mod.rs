@@ -102,6 +102,6 @@ impl<D: Driver> Backend for MetalBackend<D> {
         strategy: Strategy,
     ) -> rlx_runtime::Result<Arc<dyn Executable>> {
         Strategy::choose(self, strategy.name())?;
-        Ok(Arc::new(MetalExecutable::new(self.machine.clone(), plan, &weights)?))
+        Ok(Arc::new(MetalExecutable::new(self.machine.clone(), plan, weights)?))
     }
 }

@@ -10,6 +10,8 @@ mod model;
 mod network;
 mod options;
 
+pub use crate::cancel::CancelToken;
+pub use crate::encoder::EncoderMemory;
 pub use bundled::{BUNDLED_MODEL, bundled, shipped};
 pub use embeddings::{Embedded, Embeddings};
 pub use model::EmbeddingModel;

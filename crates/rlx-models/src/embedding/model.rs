@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use rlx_ir::bail;
+use rlx_ir::{ErrorKind, bail};
 use rlx_runtime::Runtime;
 
 use super::batch::batches;
@@ -11,7 +11,7 @@ use super::embeddings::{Embedded, Embeddings};
 use super::network::open_network;
 use super::options::{EmbedRequest, EmbeddingOptions, Prompt, Truncation};
 use crate::arch::{EmbeddingHead, EncoderGraph, EncoderOutput, EncoderShape};
-use crate::encoder::{EncoderSession, Packed};
+use crate::encoder::{EncoderMemory, EncoderSession, Packed};
 use crate::files::{ModelConfig, ModelFiles};
 use crate::hub;
 use crate::sentence_transformers::EmbeddingConfig;
@@ -134,10 +134,10 @@ impl EmbeddingModel {
         Embeddings::collect(self.embed_each(&texts, &EmbedRequest::default())?, self.dim)
     }
 
-    /// [`embed`](Self::embed) with a prompt or progress.
+    /// [`embed`](Self::embed) with a prompt, progress or a way to stop.
     ///
     /// # Errors
-    /// As [`embed`](Self::embed); `InvalidArgument` for a prompt that the model does not have.
+    /// As [`embed`](Self::embed); `Cancelled`; `InvalidArgument` for a prompt that the model does not have.
     pub fn embed_with<S: AsRef<str>>(&self, texts: &[S], request: &EmbedRequest<'_>) -> Result<Embeddings> {
         Embeddings::collect(self.embed_each(texts, request)?, self.dim)
     }
@@ -169,6 +169,13 @@ impl EmbeddingModel {
         let mut done = texts.len() - sequences.len();
         let mut packed = Packed::default();
         for range in batches(&lengths, self.batch_tokens, MAX_SEQUENCES.min(self.batch_tokens)) {
+            if request.cancel.is_cancelled() {
+                for s in &sequences[range.start..] {
+                    results[s.index] =
+                        Some(Err(Error::new(ErrorKind::Cancelled, "cancelled before its batch")));
+                }
+                break;
+            }
             let batch = &sequences[range];
             packed.clear();
             for s in batch {
@@ -190,7 +197,7 @@ impl EmbeddingModel {
                 progress(done, texts.len());
             }
         }
-        let never = || Error::new(rlx_ir::ErrorKind::Bug, "a text was in no batch");
+        let never = || Error::new(ErrorKind::Bug, "a text was in no batch");
         Ok(results.into_iter().map(|r| r.unwrap_or_else(|| Err(never()))).collect())
     }
 
@@ -212,6 +219,14 @@ impl EmbeddingModel {
     /// The tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
+    }
+
+    /// What it keeps in memory.
+    ///
+    /// # Errors
+    /// `Device` where memory for a run cannot be had.
+    pub fn memory(&self) -> Result<EncoderMemory> {
+        self.encoder.memory()
     }
 
     /// The compiled network.

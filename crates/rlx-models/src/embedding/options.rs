@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::cancel::CancelToken;
 use crate::options::LoadOptions;
 use crate::sentence_transformers::PoolingMode;
 
@@ -70,6 +71,8 @@ pub struct EmbedRequest<'a> {
     pub prompt: Option<Prompt>,
     /// Called after each batch with the number of texts done and in all.
     pub progress: Option<&'a dyn Fn(usize, usize)>,
+    /// Ends the call before its next batch; texts that were in none then have an error of the kind `Cancelled`.
+    pub cancel: CancelToken,
 }
 
 impl fmt::Debug for EmbedRequest<'_> {

@@ -6,4 +6,4 @@ mod session;
 
 pub use model::Encoder;
 pub use packed::Packed;
-pub use session::EncoderSession;
+pub use session::{EncoderMemory, EncoderSession};

@@ -77,6 +77,7 @@ fn split_digits(text: &str) -> Option<(&str, &str)> {
 #[derive(Clone)]
 pub struct NamedWeights {
     place: String,
+    identity: String,
     source: Arc<dyn WeightSource>,
     names: Arc<BTreeSet<String>>,
     table: Option<&'static NameTable>,
@@ -86,11 +87,15 @@ pub struct NamedWeights {
 impl NamedWeights {
     /// The tensors of `files`, which an architecture calls as `table` says.
     pub fn new(files: &ModelFiles, table: &'static NameTable) -> Self {
+        let table = matches!(files.config(), ModelConfig::Hf(_)).then_some(table);
+        // Another table may give another tensor of the same files the same name.
+        let names = table.map(|table| format!(" named by {table:p}")).unwrap_or_default();
         Self {
             place: files.path().display().to_string(),
+            identity: format!("{}{names}", files.source().identity()),
             source: files.source().clone(),
             names: files.tensor_names().clone(),
-            table: matches!(files.config(), ModelConfig::Hf(_)).then_some(table),
+            table,
             extra: BTreeMap::new(),
         }
     }
@@ -100,6 +105,7 @@ impl NamedWeights {
     pub(crate) fn empty(place: &str) -> Self {
         Self {
             place: place.to_owned(),
+            identity: "none".to_owned(),
             source: Arc::new(rlx_runtime::weights::NoWeights),
             names: Arc::default(),
             table: None,
@@ -132,7 +138,9 @@ impl NamedWeights {
 
     /// Adds a tensor from elsewhere, or puts it in the place of one that is there.
     pub fn insert(&mut self, name: impl Into<String>, data: WeightData) {
-        self.extra.insert(name.into(), data);
+        let name = name.into();
+        self.identity.push_str(&format!(" with {name:?} of {}", data.bytes.identity()));
+        self.extra.insert(name, data);
     }
 
     /// The name in the files of the tensor `name`, or of its first part; `None` where it is not there.
@@ -332,7 +340,7 @@ impl NamedWeights {
 
 impl WeightSource for NamedWeights {
     fn identity(&self) -> &str {
-        self.source.identity()
+        &self.identity
     }
 
     fn weight(&self, name: &str) -> rlx_runtime::Result<WeightData> {

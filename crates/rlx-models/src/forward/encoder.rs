@@ -21,6 +21,7 @@ pub(super) fn forward(
     options: &LoadOptions,
     input: &ForwardInput,
 ) -> Result<ForwardOutput> {
+    let load = tracing::debug_span!("load", model = %files.path().display()).entered();
     let encoder = Encoder::new(files)?;
     let rows = (0..input.rows()).map(|row| tokens(input, row, &encoder.shape()));
     let rows = rows.collect::<Result<Vec<_>>>()?;
@@ -32,6 +33,7 @@ pub(super) fn forward(
         output: EncoderOutput::Hidden,
     })?;
     let session = EncoderSession::new(runtime, &graph, encoder.weights(), options)?;
+    drop(load);
     let hidden = encoder.hidden_size();
     let shape = [input.rows(), input.columns(), hidden];
     let mut values = vec![0f32; shape.iter().product()];

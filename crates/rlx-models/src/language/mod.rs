@@ -8,7 +8,6 @@
 //! nothing behind; the same seed and options give the same tokens.
 
 mod cache;
-mod cancel;
 mod conversation;
 mod forward;
 mod generate;
@@ -17,7 +16,7 @@ mod options;
 mod output;
 mod session;
 
-pub use cancel::CancelToken;
+pub use crate::cancel::CancelToken;
 pub use conversation::Conversation;
 pub use model::{LanguageMemory, LanguageModel};
 pub use options::{GenerateOptions, LanguageOptions};

@@ -84,7 +84,7 @@ impl LanguageModel {
         options: &LanguageOptions,
         progress: &LoadProgress<'_>,
     ) -> Result<Self> {
-        let _span = tracing::info_span!("load", model = %files.path().display()).entered();
+        let _span = tracing::debug_span!("load", model = %files.path().display()).entered();
         let decoder = decoder::open(&files)?;
         let shape = decoder.shape();
         let limits = options.limits(&shape).map_err(|e| e.context(files.path().display()))?;

@@ -4,9 +4,9 @@ use rlx_compile::CompileOptions;
 use rlx_ir::{DType, bail};
 use rlx_runtime::Strategy;
 
-use super::cancel::CancelToken;
 use crate::arch::decoder::{DecoderLimits, DecoderShape};
 use crate::arch::weight_type::WeightType;
+use crate::cancel::CancelToken;
 use crate::sampling::SamplingParams;
 use crate::{Error, Result};
 

@@ -228,7 +228,7 @@ impl Tokenizer {
                 "the tokenizer has ids up to {}, and the network {rows} tokens: texts with such a token are refused",
                 ids - 1
             );
-        } else if ids < rows / 10 * 9 {
+        } else if ids < rows / 2 {
             tracing::warn!(
                 "the tokenizer has {ids} tokens, and the network {rows}: they may not belong together"
             );

@@ -2,6 +2,7 @@
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rlx_gguf::Mapping;
 
@@ -55,6 +56,14 @@ impl WeightBytes {
         }
     }
 
+    /// A text for these bytes that no others have in this process. That of a part of a file stays the same while the file does.
+    pub fn identity(&self) -> String {
+        match self {
+            Self::Mapped(mapping, range) => format!("{} at {range:?}", mapping.identity()),
+            Self::Owned(..) => unique("memory"),
+        }
+    }
+
     /// The bytes that were allocated for this: 0 for a file.
     pub fn resident_bytes(&self) -> u64 {
         match self {
@@ -62,6 +71,12 @@ impl WeightBytes {
             Self::Owned(words, _) => (words.len() * 8) as u64,
         }
     }
+}
+
+/// An identity that nothing else in this process has.
+pub(super) fn unique(what: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("{what} #{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 impl Deref for WeightBytes {

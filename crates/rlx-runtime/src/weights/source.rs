@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use rlx_gguf::{Gguf, Mapping};
+use rlx_gguf::{Gguf, Mapping, TensorInfo};
 use rlx_ir::{DType, Tensor, TensorType};
 use safetensors::{Dtype, SafeTensors};
 
-use super::bytes::WeightBytes;
+use super::bytes::{WeightBytes, unique};
 use crate::error::{Error, Result};
 
 /// Named tensors.
 pub trait WeightSource: Send + Sync {
-    /// A text that no other source has: part of the key of prepared weights.
+    /// A text that no source has which holds other tensors, or has other names for them: part of the key of prepared weights.
+    /// Sources over the same files have the same one, so that they share what is prepared.
     fn identity(&self) -> &str;
 
     /// The tensor `name`.
@@ -34,10 +34,11 @@ pub struct WeightData {
     pub bytes: WeightBytes,
 }
 
-/// A new identity, unique in this process.
-fn identity(what: &str) -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    format!("{what}#{}", NEXT.fetch_add(1, Ordering::Relaxed))
+/// The identity of a source over these bytes, in this order.
+fn identity<'a>(what: &str, files: impl Iterator<Item = &'a Mapping>) -> String {
+    let mut files: Vec<&str> = files.map(Mapping::identity).collect();
+    files.dedup();
+    format!("{what} of {}", files.join(" and "))
 }
 
 /// No tensors: for graphs whose weights are all given inline or by seed.
@@ -66,7 +67,7 @@ impl MemoryWeights {
     pub fn new(tensors: impl IntoIterator<Item = (String, Tensor)>) -> Self {
         let data = |t: Tensor| WeightData { ty: t.ty().clone(), bytes: WeightBytes::owned(t.bytes()) };
         Self {
-            identity: identity("memory"),
+            identity: unique("memory"),
             tensors: tensors.into_iter().map(|(name, t)| (name, data(t))).collect(),
         }
     }
@@ -95,7 +96,7 @@ pub struct GgufWeights {
 impl GgufWeights {
     /// A source over an open file.
     pub fn new(gguf: Arc<Gguf>) -> Self {
-        Self { identity: identity("gguf"), gguf }
+        Self { identity: identity("gguf", gguf.tensors().iter().map(TensorInfo::mapping)), gguf }
     }
 
     /// The file.
@@ -230,7 +231,7 @@ pub struct SafetensorsWeights {
 impl SafetensorsWeights {
     /// A source over these files. A tensor that stands in two of them is taken from the first.
     pub fn new(files: Vec<SafetensorsFile>) -> Self {
-        Self { identity: identity("safetensors"), files }
+        Self { identity: identity("safetensors", files.iter().map(|f| &f.mapping)), files }
     }
 
     /// The files.

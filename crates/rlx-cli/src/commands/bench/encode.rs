@@ -52,9 +52,11 @@ impl Encode {
         let runtime = global.runtime()?;
         let load = Tick::now();
         let files = model::open(global, &self.model.model, hub::NETWORK)?;
+        let span = tracing::debug_span!("load", model = %files.path().display()).entered();
         let network = Network::open(&files, global, self.model.types.types(), Some(&sizes))?;
         network.require_encoder()?;
         let session = network.compile(&runtime)?;
+        drop(span);
         let load_ns = load.elapsed_ns();
         let mut work = workload::start(&network, &session, &sizes)?;
         for _ in 0..WARM_UP {

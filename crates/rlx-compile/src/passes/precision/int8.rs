@@ -28,11 +28,18 @@ fn apply(cx: &Matcher<'_>, id: NodeId) -> Outcome {
     }
     let (x, w) = (node.operands[0], node.operands[1]);
     let ty = cx.ty(x);
-    if !ty.dtype.is_float() || !cx.ty(w).dtype.is_block() || cx.role(x) == Role::Weight {
+    let weight = cx.ty(w).dtype;
+    let is_weight = weight.is_block() || cx.role(w) == Role::Weight;
+    if !ty.dtype.is_float() || !is_weight || cx.role(x) == Role::Weight {
         return Outcome::NoMatch;
     }
     if let Some(keep) = cx.policy().kept(cx.graph(), node) {
         return Outcome::NearMiss(format!("the policy keeps {keep}"));
+    }
+    if !weight.is_block() {
+        return Outcome::NearMiss(format!(
+            "the weight is {weight}, and must be of a block type, such as q8_0"
+        ));
     }
     // The product with a quantised activation is f32.
     if ty.dtype != DType::F32 {

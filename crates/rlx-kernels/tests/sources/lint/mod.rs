@@ -79,14 +79,13 @@ fn word(token: &str, found: &mut Vec<String>) {
     }
 }
 
-/// A line of the preprocessor: a name for a constant, or whether products and sums may round once.
+/// A line of the preprocessor, which names a constant.
 fn preprocessor(directive: &str, found: &mut Vec<String>) {
     let tokens = tokens(directive);
     let constant = directive.starts_with("define ")
         && tokens.len() > 2
         && !directive.contains(&format!("{}(", tokens[1]));
-    let contraction = directive.starts_with("pragma ") && directive.contains("contract");
-    if !constant && !contraction {
+    if !constant {
         found.push(format!("#{directive}: a source has no lines of the preprocessor but constants"));
     }
     for token in tokens {

@@ -128,7 +128,7 @@ impl Decoder for Network {
             logits = b.mul(part, cap)?;
         }
         self.refuse_unused(&layers.used.borrow())?;
-        b.name(logits, "logits");
+        b.name(logits, "logits")?;
         Ok(b.finish(&[logits])?)
     }
 

@@ -43,7 +43,7 @@ impl Ropes {
         let declare = |(index, (_, inv_freq)): (usize, &(RopeConfig, Vec<f32>))| {
             let value = b.constant(Tensor::f32([inv_freq.len()], inv_freq)?);
             let name = if index == 0 { "inv_freq".to_owned() } else { format!("inv_freq.{index}") };
-            b.name(value, &name);
+            b.name(value, &name)?;
             Ok::<_, Error>(value)
         };
         self.0.iter().enumerate().map(declare).collect()

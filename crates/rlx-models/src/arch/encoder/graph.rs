@@ -84,17 +84,17 @@ impl EncoderInputs {
     ) -> Result<Graph> {
         let head = match output {
             EncoderOutput::Hidden => {
-                b.name(hidden, "last_hidden_state");
+                b.name(hidden, "last_hidden_state")?;
                 return Ok(b.finish(&[hidden])?);
             }
             EncoderOutput::Pooled(head) | EncoderOutput::Both(head) => head,
         };
         b.set_scope("embedding");
         let pooled = self.embed(&mut b, hidden, head)?;
-        b.name(pooled, "pooled");
+        b.name(pooled, "pooled")?;
         match output {
             EncoderOutput::Both(_) => {
-                b.name(hidden, "last_hidden_state");
+                b.name(hidden, "last_hidden_state")?;
                 Ok(b.finish(&[hidden, pooled])?)
             }
             _ => Ok(b.finish(&[pooled])?),

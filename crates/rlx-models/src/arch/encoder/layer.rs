@@ -43,7 +43,7 @@ impl Rotary {
     pub(in crate::arch) fn new(b: &mut Builder, rope: &RopeConfig, name: &str) -> Result<Self> {
         let inv_freq = rope.inv_freq(None)?;
         let value = b.constant(Tensor::f32([inv_freq.len()], &inv_freq)?);
-        b.name(value, name);
+        b.name(value, name)?;
         Ok(Self { inv_freq: value, style: rope.style, scale: rope.scale() })
     }
 

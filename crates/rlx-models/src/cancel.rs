@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Stops a generation from anywhere. Clones stop the same one.
+/// Stops a generation, or the embedding of texts, from anywhere. Clones stop the same one.
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken(Arc<AtomicBool>);
 
@@ -13,7 +13,7 @@ impl CancelToken {
         Self::default()
     }
 
-    /// Asks the generation to stop before its next step.
+    /// Asks the work to stop before its next step or batch.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
