@@ -1,10 +1,11 @@
 //! Options that commands share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, ValueEnum};
 use rlx::compile::precision::Compute as ComputeType;
+use rlx::gguf::same_file;
 use rlx::ir::DType;
 use rlx::ir::env::{Origin, SETTINGS, SettingType, Settings};
 use rlx::ir::quant::BlockType;
@@ -72,6 +73,18 @@ impl Global {
     /// The backends that are here, with these settings.
     pub fn runtime(&self) -> Result<Runtime> {
         Ok(Runtime::detect_with(self.settings()?)?)
+    }
+
+    /// An error where `output`, a file that a command is about to write, is that of `--trace`, which is written already.
+    pub fn refuse_output(&self, output: &Path) -> Result<()> {
+        if self.trace.as_deref().is_some_and(|trace| same_file(trace, output)) {
+            rlx::ir::bail!(
+                InvalidArgument,
+                "{}: it is the file of --trace: name another one to write",
+                output.display()
+            );
+        }
+        Ok(())
     }
 
     /// The form of the results, which must be one of `known`; its first one is the default.

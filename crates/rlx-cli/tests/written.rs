@@ -136,6 +136,22 @@ fn a_trace_replaces_traces_only() {
 }
 
 #[test]
+fn results_do_not_replace_the_trace() {
+    let (model, folder) = (fixture("bert").display().to_string(), Folder::new());
+    let inputs = fixture("bert").join("expected.safetensors").display().to_string();
+    let both = folder.arg("both");
+    for line in [
+        ["forward", "--model", &model, "--inputs", &inputs, "--outputs", &both].as_slice(),
+        &["quantize", &model, &both, "--type", "f32"],
+    ] {
+        rlx([line, &["--trace", &both]].concat()).failed(2, &["both", "--trace"]);
+        let trace: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(folder.path().join("both")).unwrap()).unwrap();
+        assert!(trace.is_array(), "{trace}");
+    }
+}
+
+#[test]
 fn quantize_takes_the_threads_that_it_is_given() {
     let folder = Folder::new();
     let (model, out) = (fixture("bert").display().to_string(), folder.arg("out.gguf"));

@@ -29,6 +29,7 @@ impl Forward {
     pub fn run(&self, global: &Global) -> Result<()> {
         // Results go to a file: there is one form.
         global.format_of(&[Format::Text])?;
+        global.refuse_output(&self.outputs)?;
         let input = ForwardInput::open(&self.inputs)?;
         let runtime = global.runtime()?;
         let files = model::open(global, &self.model.model, hub::NETWORK)?;

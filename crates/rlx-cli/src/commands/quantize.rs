@@ -74,6 +74,7 @@ struct Fallback<'a> {
 impl Quantize {
     pub fn run(&self, global: &Global) -> Result<()> {
         let format = global.format_of(&[Format::Text, Format::Json])?;
+        global.refuse_output(&self.output)?;
         let mut options = QuantizeOptions::new(self.ty);
         options.threads = NonZeroUsize::new(global.settings()?.count("RLX_THREADS"));
         if let Some(path) = &self.imatrix {
