@@ -172,6 +172,15 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
+    fn clamp(self, x: Self::F, low: f32, high: f32) -> Self::F {
+        // Where one operand is NaN, both give the second one.
+        // SAFETY: see above.
+        unsafe {
+            let (low, high) = (_mm256_set1_ps(low), _mm256_set1_ps(high));
+            x.map(|x| _mm256_max_ps(low, _mm256_min_ps(high, x)))
+        }
+    }
+    #[inline(always)]
     fn round(self, a: Self::F) -> Self::F {
         // SAFETY: see above.
         unsafe {

@@ -144,6 +144,17 @@ impl Simd for Avx512 {
         unsafe { _mm512_mask_mov_ps(_mm512_min_ps(a, b), _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, a), a) }
     }
     #[inline(always)]
+    fn clamp(self, x: Self::F, low: f32, high: f32) -> Self::F {
+        // Where one operand is NaN, both give the second one.
+        // SAFETY: see above.
+        unsafe { _mm512_max_ps(_mm512_set1_ps(low), _mm512_min_ps(_mm512_set1_ps(high), x)) }
+    }
+    #[inline(always)]
+    fn scale(self, x: Self::F, n: Self::F) -> Self::F {
+        // SAFETY: see above.
+        unsafe { _mm512_scalef_ps(x, n) }
+    }
+    #[inline(always)]
     fn round(self, a: Self::F) -> Self::F {
         // SAFETY: see above.
         unsafe { _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a) }

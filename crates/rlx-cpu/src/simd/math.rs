@@ -18,12 +18,6 @@ fn polynomial<S: Simd, const N: usize>(s: S, x: S::F, coefficients: [f32; N]) ->
     sum
 }
 
-/// 2 to the integer n, for n from -126 to 127.
-#[inline(always)]
-fn power_of_two<S: Simd>(s: S, n: S::I) -> S::F {
-    s.bits_f(s.shl(s.add_i(n, s.splat_i(127)), 23))
-}
-
 /// Upper and lower part of ln 2; the product of the upper part with a small integer is exact.
 const LN_2: [f32; 2] = [0.693_145_751_953_125, 1.428_606_820_309_417_2e-6];
 
@@ -31,16 +25,13 @@ const LN_2: [f32; 2] = [0.693_145_751_953_125, 1.428_606_820_309_417_2e-6];
 #[inline(always)]
 pub fn exp<S: Simd>(s: S, x: S::F) -> S::F {
     // Beyond these the result is 0 or infinite.
-    let x = s.max(s.min(x, s.splat(90.0)), s.splat(-105.0));
+    let x = s.clamp(x, -105.0, 90.0);
     let n = s.round(s.mul(x, s.splat(std::f32::consts::LOG2_E)));
     let r = s.fma(n, s.splat(-LN_2[0]), x);
     let r = s.fma(n, s.splat(-LN_2[1]), r);
     // The series of exp: the first term that is left out is below 6e-9.
     let p = polynomial(s, r, [1.0, 1.0, 0.5, 1.0 / 6.0, 1.0 / 24.0, 1.0 / 120.0, 1.0 / 720.0, 1.0 / 5040.0]);
-    // In two steps, since 2^n itself may be out of range.
-    let n = s.round_i(n);
-    let half = s.sra(n, 1);
-    s.mul(s.mul(p, power_of_two(s, half)), power_of_two(s, s.sub_i(n, half)))
+    s.scale(p, n)
 }
 
 /// `ln(x)`: within 2 units in the last place. Negative infinity for 0, NaN below.

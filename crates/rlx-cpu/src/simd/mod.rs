@@ -139,6 +139,20 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn abs(self, a: Self::F) -> Self::F {
         self.bits_f(self.and_i(self.bits_i(a), self.splat_i(i32::MAX)))
     }
+    /// `x`, but no less than `low` and no more than `high`, which are not zero; NaN stays.
+    #[inline(always)]
+    fn clamp(self, x: Self::F, low: f32, high: f32) -> Self::F {
+        self.max(self.min(x, self.splat(high)), self.splat(low))
+    }
+    /// `x` times 2 to the integer `n`, rounded once: for x from 0.5 to 2 and n from -200 to 200.
+    #[inline(always)]
+    fn scale(self, x: Self::F, n: Self::F) -> Self::F {
+        // In two steps, since 2^n itself may be out of range.
+        let n = self.round_i(n);
+        let half = self.sra(n, 1);
+        let power = |n| self.bits_f(self.shl(self.add_i(n, self.splat_i(127)), 23));
+        self.mul(self.mul(x, power(half)), power(self.sub_i(n, half)))
+    }
     /// Sign-extended bytes.
     #[inline(always)]
     fn load_i8(self, x: &[u8; LANES]) -> Self::I {

@@ -156,7 +156,11 @@ impl Kernel for Probe {
             let halves: [u16; LANES] = std::array::from_fn(|i| words[i] as u16);
             let one = s.splat(1.0);
             let pick = |m| s.select(m, one, s.zero());
+            let unit = s.bits_f(s.or_i(s.and_i(u, s.splat_i(0x007f_ffff)), s.splat_i(0x3f80_0000)));
             let floats = [
+                s.clamp(x, -1.5, 2.5),
+                s.scale(unit, s.splat(round as f32 * 10.0 - 200.0)),
+                s.scale(unit, s.splat(-126.0 - round as f32)),
                 s.add(x, y),
                 s.sub(x, y),
                 s.mul(x, y),

@@ -22,7 +22,9 @@ const SHORT: usize = 64;
 struct RowState {
     max: f32,
     sum: f32,
-    /// Visible keys of the block at hand, counted from its first: from, to.
+    /// The keys that it may see: from, to.
+    range: [u32; 2],
+    /// Those of the block at hand, counted from its first.
     seen: [u32; 2],
 }
 
@@ -35,10 +37,11 @@ pub(super) fn attend<Q: Element, T: Element, K: Keys<T>, Y: Element>(
     tokens: Range<usize>,
     tile: &mut TileMut<'_, Y>,
 ) {
+    let task = Task { level, problem, sequence, kv_head, tokens, group: problem.heads.group() };
     if problem.heads.head_dim <= SHORT {
-        Task { level, problem, sequence, kv_head, tokens }.run::<T, Y, SHORT>(tile);
+        task.run::<T, Y, SHORT>(tile);
     } else {
-        Task { level, problem, sequence, kv_head, tokens }.run::<T, Y, DEPTH>(tile);
+        task.run::<T, Y, DEPTH>(tile);
     }
 }
 
@@ -48,6 +51,8 @@ struct Task<'a, Q, K> {
     sequence: usize,
     kv_head: usize,
     tokens: Range<usize>,
+    /// Heads of q for each head of the keys.
+    group: usize,
 }
 
 /// Scratch of a task.
@@ -67,17 +72,13 @@ struct Buffers<'a, const A: usize> {
 }
 
 impl<Q: Element, K> Task<'_, Q, K> {
-    fn group(&self) -> usize {
-        self.problem.heads.group()
-    }
-
     fn row_count(&self) -> usize {
-        self.tokens.len() * self.group()
+        self.tokens.len() * self.group
     }
 
     /// Token and head of q of a row.
     fn place(&self, row: usize) -> (usize, usize) {
-        (self.tokens.start + row / self.group(), self.kv_head * self.group() + row % self.group())
+        (self.tokens.start + row / self.group, self.kv_head * self.group + row % self.group)
     }
 
     /// The keys that a row may see.
@@ -88,6 +89,9 @@ impl<Q: Element, K> Task<'_, Q, K> {
     }
 
     fn mask(&self, row: usize) -> RowMask<'_> {
+        if !self.problem.mask.is_table() {
+            return RowMask::All;
+        }
         let (token, head) = self.place(row);
         self.problem.mask.row(head, self.problem.tokens, token)
     }
@@ -129,16 +133,19 @@ impl<Q: Element, K> Task<'_, Q, K> {
             }
         }
         b.out.fill([0.0; PANEL]);
-        b.rows.fill(RowState { max: f32::NEG_INFINITY, sum: 0.0, seen: [0, 0] });
+        for (row, state) in b.rows.iter_mut().enumerate() {
+            let Range { start, end } = self.range(row);
+            let range = [start as u32, end as u32];
+            *state = RowState { max: f32::NEG_INFINITY, sum: 0.0, range, seen: [0, 0] };
+        }
         // Ranges move forward with the position: the first row's and the last row's bound all others.
         let (first, last) = (self.range(0), self.range(rows - 1));
         for block in first.start / BLOCK..first.end.max(last.end).div_ceil(BLOCK) {
             let start = block * BLOCK;
             let mut active = rows..0;
-            for row in 0..rows {
-                let range = self.range(row);
-                let seen = [range.start, range.end].map(|j| j.clamp(start, start + BLOCK) - start);
-                b.rows[row].seen = seen.map(|j| j as u32);
+            for (row, state) in b.rows.iter_mut().enumerate() {
+                let seen = state.range.map(|j| j.clamp(start as u32, (start + BLOCK) as u32) - start as u32);
+                state.seen = seen;
                 if seen[0] < seen[1] {
                     active = active.start.min(row)..row + 1;
                 }
@@ -177,21 +184,16 @@ impl<Q: Element, K> Task<'_, Q, K> {
                 self.level.dispatch(Multiply { x, from: 0, panel, sums, start });
             }
         }
-        for row in active.clone() {
-            let seen = b.rows[row].seen;
-            if seen[0] < seen[1] {
-                self.level.dispatch(Weigh {
-                    heads: &self.problem.heads,
-                    scores: [&b.scores[row], &b.scores[rows + row]],
-                    mask: self.mask(row),
-                    start,
-                    state: &mut b.rows[row],
-                    weights: &mut b.weights[row],
-                    out: &mut *b.out,
-                    place: (rows, row),
-                });
-            }
-        }
+        self.level.dispatch(Weigh {
+            heads: &self.problem.heads,
+            mask: |row| self.mask(row),
+            active: active.clone(),
+            scores: &*b.scores,
+            start,
+            states: &mut *b.rows,
+            weights: &mut *b.weights,
+            out: &mut *b.out,
+        });
         self.accumulate(b, start, active);
     }
 
@@ -199,7 +201,7 @@ impl<Q: Element, K> Task<'_, Q, K> {
     fn accumulate<const A: usize>(&self, b: &mut Buffers<'_, A>, start: usize, active: Range<usize>) {
         let rows = self.row_count();
         let panels = self.problem.heads.head_dim.div_ceil(PANEL);
-        let tables = self.mask(active.start).is_table();
+        let tables = self.problem.mask.is_table();
         let mut add = |rows_now: Range<usize>, keys: Range<usize>| {
             if keys.is_empty() {
                 return;
@@ -309,85 +311,121 @@ impl<T: Element> Kernel for SpreadValues<'_, T> {
     }
 }
 
-/// Scores of one row become weights; the running maximum, sum and result follow.
-struct Weigh<'a> {
+/// Scores of a block become weights; the running maximum, sum and result of each row follow.
+struct Weigh<'a, M> {
     heads: &'a Heads,
-    scores: [&'a PanelRow; 2],
-    mask: RowMask<'a>,
+    /// What each row sees.
+    mask: M,
+    /// The rows: those of them that see nothing of the block are left alone.
+    active: Range<usize>,
+    /// `[half of the block][row]`.
+    scores: &'a [PanelRow],
+    /// The first key of the block.
     start: usize,
-    state: &'a mut RowState,
-    weights: &'a mut [f32; BLOCK],
+    states: &'a mut [RowState],
+    weights: &'a mut [[f32; BLOCK]],
     /// `[32 elements][row]`.
     out: &'a mut [PanelRow],
-    /// The number of rows, and which this is.
-    place: (usize, usize),
 }
 
-impl Kernel for Weigh<'_> {
+impl<'m, M: Fn(usize) -> RowMask<'m>> Kernel for Weigh<'_, M> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let lowest = s.splat(f32::NEG_INFINITY);
-        let [from, to] = self.state.seen.map(|j| j as usize);
-        let mut scores = [s.zero(); BLOCK / LANES];
-        let mut seen = [s.lanes(0, 0); BLOCK / LANES];
-        let mut largest = lowest;
-        for i in 0..BLOCK / LANES {
-            let first = i * LANES;
-            let inside = s.lanes(from.saturating_sub(first).min(LANES), to.saturating_sub(first).min(LANES));
-            let mut score = s.mul(s.load(lanes(self.scores[i / 2], i % 2)), s.splat(self.heads.scale));
-            if let Some(cap) = self.heads.softcap {
-                score = s.mul(math::tanh(s, s.div(score, s.splat(cap))), s.splat(cap));
+        let Self { heads, mask, active, scores, start, states, weights, out } = self;
+        let rows = states.len();
+        for row in active {
+            let state = &mut states[row];
+            if state.seen[0] >= state.seen[1] {
+                continue;
             }
-            let at = self.start + first;
-            seen[i] = match self.mask {
-                RowMask::All => inside,
-                RowMask::Custom(mask) => {
-                    let mut bytes = [0; LANES];
-                    for (b, &m) in bytes.iter_mut().zip(mask.get(at..).unwrap_or_default()) {
-                        *b = m;
-                    }
-                    s.and_m(inside, s.mask_bytes(&bytes))
-                }
-                RowMask::Bias(bias) => {
-                    let bias = load_part(s, bias.get(at..).unwrap_or_default());
-                    score = s.add(score, bias);
-                    let visible = s.or_m(s.lt(lowest, bias), s.is_nan(bias));
-                    s.and_m(inside, visible)
-                }
+            let scores = [&scores[row], &scores[rows + row]];
+            let weights = &mut weights[row];
+            // Half a block has half the work.
+            let fade = if state.seen[1] as usize > PANEL {
+                weigh::<S, { BLOCK / LANES }>(s, heads, scores, mask(row), start, state, weights)
+            } else {
+                weigh::<S, { PANEL / LANES }>(s, heads, scores, mask(row), start, state, weights)
             };
-            scores[i] = s.select(seen[i], score, lowest);
-            largest = s.max(largest, scores[i]);
-        }
-        let largest = s.fold_max(largest);
-        let before = self.state.max;
-        let max = if before > largest || before.is_nan() { before } else { largest };
-        // Where every score is negative infinity so far, nothing is subtracted.
-        let base = s.splat(if max == f32::NEG_INFINITY { 0.0 } else { max });
-        let mut sum = s.zero();
-        for i in 0..BLOCK / LANES {
-            let weight = s.select(seen[i], math::exp(s, s.sub(scores[i], base)), s.zero());
-            sum = s.add(sum, weight);
-            s.store(weight, &mut self.weights.as_chunks_mut::<LANES>().0[i]);
-        }
-        self.state.max = max;
-        if max == before {
-            self.state.sum += s.sum(sum);
-            return;
-        }
-        let fade = math::exp(s, s.sub(s.splat(before), base));
-        let mut fades = [0.0; LANES];
-        s.store(fade, &mut fades);
-        self.state.sum = self.state.sum * fades[0] + s.sum(sum);
-        let (rows, row) = self.place;
-        for out in self.out.iter_mut().skip(row).step_by(rows) {
-            for half in 0..2 {
-                let faded = s.mul(s.load(lanes(out, half)), fade);
-                s.store(faded, lanes_mut(out, half));
+            if let Some(fade) = fade {
+                for out in out.iter_mut().skip(row).step_by(rows) {
+                    for half in 0..2 {
+                        let faded = s.mul(s.load(lanes(out, half)), fade);
+                        s.store(faded, lanes_mut(out, half));
+                    }
+                }
             }
         }
     }
+}
+
+/// The weights of one row, which sees keys of the first vectors only; the factor for what the row has summed up so far, unless that is 1 or there is nothing yet.
+#[inline(always)]
+fn weigh<S: Simd, const VECTORS: usize>(
+    s: S,
+    heads: &Heads,
+    halves: [&PanelRow; 2],
+    mask: RowMask<'_>,
+    start: usize,
+    state: &mut RowState,
+    weights: &mut [f32; BLOCK],
+) -> Option<S::F> {
+    let lowest = s.splat(f32::NEG_INFINITY);
+    let [from, to] = state.seen.map(|j| j as usize);
+    let mut scores = [s.zero(); VECTORS];
+    let mut seen = [s.lanes(0, 0); VECTORS];
+    let mut largest = lowest;
+    for i in 0..VECTORS {
+        let first = i * LANES;
+        let inside = s.lanes(from.saturating_sub(first).min(LANES), to.saturating_sub(first).min(LANES));
+        let mut score = s.mul(s.load(lanes(halves[i / 2], i % 2)), s.splat(heads.scale));
+        if let Some(cap) = heads.softcap {
+            score = s.mul(math::tanh(s, s.div(score, s.splat(cap))), s.splat(cap));
+        }
+        let at = start + first;
+        seen[i] = match mask {
+            RowMask::All => inside,
+            RowMask::Custom(mask) => {
+                let mut bytes = [0; LANES];
+                for (b, &m) in bytes.iter_mut().zip(mask.get(at..).unwrap_or_default()) {
+                    *b = m;
+                }
+                s.and_m(inside, s.mask_bytes(&bytes))
+            }
+            RowMask::Bias(bias) => {
+                let bias = load_part(s, bias.get(at..).unwrap_or_default());
+                score = s.add(score, bias);
+                let visible = s.or_m(s.lt(lowest, bias), s.is_nan(bias));
+                s.and_m(inside, visible)
+            }
+        };
+        scores[i] = s.select(seen[i], score, lowest);
+        largest = s.max(largest, scores[i]);
+    }
+    let largest = s.fold_max(largest);
+    let before = state.max;
+    let max = if before > largest || before.is_nan() { before } else { largest };
+    // Where every score is negative infinity so far, nothing is subtracted.
+    let base = s.splat(if max == f32::NEG_INFINITY { 0.0 } else { max });
+    let mut sum = s.zero();
+    for i in 0..VECTORS {
+        let weight = s.select(seen[i], math::exp(s, s.sub(scores[i], base)), s.zero());
+        sum = s.add(sum, weight);
+        s.store(weight, &mut weights.as_chunks_mut::<LANES>().0[i]);
+    }
+    let sum = s.sum(sum);
+    state.max = max;
+    // Without a finite score before, sum and result are zero, or NaN from an infinite value: no factor changes them.
+    if max == before || before == f32::NEG_INFINITY {
+        state.sum += sum;
+        return None;
+    }
+    let fade = math::exp(s, s.sub(s.splat(before), base));
+    let mut fades = [0.0; LANES];
+    s.store(fade, &mut fades);
+    state.sum = state.sum * fades[0] + sum;
+    Some(fade)
 }
 
 /// Divides a row by its sum and stores it.

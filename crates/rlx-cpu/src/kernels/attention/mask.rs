@@ -87,6 +87,11 @@ impl Mask<'_> {
         }
     }
 
+    /// Whether it holds a value for each query and key.
+    pub(super) fn is_table(&self) -> bool {
+        matches!(self, Self::Custom(_) | Self::Bias(_))
+    }
+
     pub(super) fn row(&self, head: usize, tokens: usize, token: usize) -> RowMask<'_> {
         match self {
             Self::Custom(table) => RowMask::Custom(table.row(head, tokens, token)),
@@ -104,9 +109,5 @@ impl RowMask<'_> {
             Self::Custom(mask) => mask[j] != 0,
             Self::Bias(bias) => bias[j] != f32::NEG_INFINITY,
         }
-    }
-
-    pub(super) fn is_table(&self) -> bool {
-        !matches!(self, Self::All)
     }
 }

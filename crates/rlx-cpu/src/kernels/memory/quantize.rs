@@ -120,7 +120,7 @@ impl<T: Element> Kernel for EncodeQ8F32<'_, T> {
                 let q = s.mul(x[i], inverse);
                 // Only a zero with an infinite inverse gives NaN.
                 let q = s.select(s.is_nan(q), s.zero(), q);
-                let q = s.max(s.min(q, s.splat(127.0)), s.splat(-127.0));
+                let q = s.clamp(q, -127.0, 127.0);
                 s.store_i8(s.round_i(q), out);
             }
         }
