@@ -1,5 +1,5 @@
 //! Real models. `RLX_TEST_MODELS` names the folder that `scripts/fetch-test-models` fills.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::expect_used, clippy::unwrap_used)]
 
 mod common;
 

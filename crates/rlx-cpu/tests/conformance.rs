@@ -1,4 +1,5 @@
 //! The conformance suite on the CPU: with one thread and with two, on every instruction set of the machine.
+#![allow(clippy::expect_used)]
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! Graphs through compiler, plan and thunks give what the interpreter gives.
+#![allow(clippy::expect_used)]
 
 use std::sync::Arc;
 

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 /// The coarsest step of the times that file systems keep.
 const TIME_STEP: Duration = Duration::from_secs(2);
 
-/// An identity that nothing else in this process has.
-pub(crate) fn unique(what: &str) -> String {
+/// An identity for bytes of the kind `what` that nothing else in this process has: `what #7`.
+pub fn unique(what: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     format!("{what} #{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }

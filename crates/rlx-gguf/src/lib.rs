@@ -50,6 +50,7 @@ mod value;
 mod writer;
 
 pub use ggml_type::GgmlType;
+pub use identity::unique as unique_identity;
 pub use mapping::Mapping;
 pub use metadata::Metadata;
 pub use metadata_builder::{MetadataBuilder, Number};

@@ -16,13 +16,14 @@ pub trait Detect: Sized {
     /// A runtime over every backend that this build has and this machine can run, with settings from the environment.
     ///
     /// # Errors
-    /// `InvalidArgument` where a variable's value does not fit; `Device` where a backend that is there cannot start.
+    /// `InvalidArgument` where a variable's value does not fit; `Device` where the CPU's threads cannot be started. Another
+    /// device that cannot start is left out, and [`backend_statuses`] says why.
     fn detect() -> Result<Self>;
 
     /// The same with these settings.
     ///
     /// # Errors
-    /// `Device` where a backend that is there cannot start.
+    /// `Device` where the CPU's threads cannot be started.
     fn detect_with(settings: Settings) -> Result<Self>;
 }
 
@@ -37,7 +38,7 @@ impl Detect for rlx_runtime::Runtime {
             Arc::new(rlx_cpu::CpuBackend::new(NonZeroUsize::new(settings.count("RLX_THREADS")))?),
         ];
         // Behind the CPU, so that it is taken only where it is asked for: it has never been measured.
-        backends.extend(metal::backend()?);
+        backends.extend(metal::backend());
         Ok(Self::new(backends, settings))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Needs the models that `scripts/fetch-test-models` fetches; `RLX_TEST_MODELS` names their folder.
 #![cfg(feature = "cpu")]
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::expect_used, clippy::unwrap_used)]
 
 mod common;
 

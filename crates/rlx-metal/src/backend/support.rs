@@ -9,7 +9,7 @@ use crate::error::Result;
 
 const SMALL: [usize; 8] = [3, 5, 7, 11, 13, 17, 19, 23];
 
-/// Each symbol bound to what `size` makes of its place and its bound.
+/// The sizes in which symbol i has what `size` makes of its place and its own bound.
 fn bind(symbols: &Symbols, size: impl Fn(usize, Option<usize>) -> usize) -> Bindings {
     let mut bindings = Bindings::new();
     for (i, name) in symbols.names().iter().enumerate() {
@@ -21,10 +21,48 @@ fn bind(symbols: &Symbols, size: impl Fn(usize, Option<usize>) -> usize) -> Bind
     bindings
 }
 
-/// Sizes that stand for all: small ones that differ from each other, and the bounds.
+/// The largest sizes: every symbol at its bound, or, where joint bounds forbid that, each in turn as large as all bounds allow
+/// beside ones, and those after it as large as is left to them.
+fn largest(symbols: &Symbols) -> Vec<Bindings> {
+    let most = |i: usize, most: Option<usize>| most.unwrap_or(small(i));
+    let all = bind(symbols, most);
+    let count = symbols.names().len();
+    if symbols.check(&all).is_ok() || count == 0 {
+        return vec![all];
+    }
+    (0..count)
+        .map(|first| {
+            let mut sizes = vec![1; count];
+            for i in (first..count).chain(0..first) {
+                let bound = symbols.upper_bound(&Dim::symbol(&symbols.names()[i]));
+                let bound = most(i, bound.map(|b| usize::try_from(b).unwrap_or(0)));
+                // The number of sizes above 1 that fit: those that do come first.
+                let (mut fits, mut fails) = (1, bound.saturating_add(1).max(2));
+                while fails - fits > 1 {
+                    let middle = fits + (fails - fits) / 2;
+                    sizes[i] = middle;
+                    match symbols.check(&bind(symbols, |j, _| sizes[j])) {
+                        Ok(()) => fits = middle,
+                        Err(_) => fails = middle,
+                    }
+                }
+                sizes[i] = fits;
+            }
+            bind(symbols, |j, _| sizes[j])
+        })
+        .collect()
+}
+
+fn small(i: usize) -> usize {
+    SMALL[i % SMALL.len()]
+}
+
+/// Sizes that stand for all: small ones that differ from each other, and the largest.
 pub(super) fn representatives(symbols: &Symbols) -> Vec<Bindings> {
-    let small = |i: usize| SMALL[i % SMALL.len()];
-    vec![bind(symbols, |i, _| small(i)), bind(symbols, |i, most| most.unwrap_or(small(i)))]
+    let mut sizes = vec![bind(symbols, |i, _| small(i))];
+    sizes.retain(|sizes| symbols.check(sizes).is_ok());
+    sizes.extend(largest(symbols));
+    sizes
 }
 
 /// Sizes by which kernels are chosen: those that stand for all, one of everything, and what neither a few rows nor the most
@@ -32,6 +70,7 @@ pub(super) fn representatives(symbols: &Symbols) -> Vec<Bindings> {
 pub(super) fn choosing(symbols: &Symbols) -> Vec<Bindings> {
     let mut sizes = representatives(symbols);
     sizes.extend([1, 64].map(|size| bind(symbols, |_, _| size)));
+    sizes.retain(|sizes| symbols.check(sizes).is_ok());
     sizes
 }
 

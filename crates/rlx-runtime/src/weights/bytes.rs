@@ -2,9 +2,8 @@
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use rlx_gguf::Mapping;
+use rlx_gguf::{Mapping, unique_identity};
 
 /// Bytes of a weight, shared without a copy.
 #[derive(Clone, Debug)]
@@ -60,7 +59,7 @@ impl WeightBytes {
     pub fn identity(&self) -> String {
         match self {
             Self::Mapped(mapping, range) => format!("{} at {range:?}", mapping.identity()),
-            Self::Owned(..) => unique("memory"),
+            Self::Owned(..) => unique_identity("memory"),
         }
     }
 
@@ -71,12 +70,6 @@ impl WeightBytes {
             Self::Owned(words, _) => (words.len() * 8) as u64,
         }
     }
-}
-
-/// An identity that nothing else in this process has.
-pub(super) fn unique(what: &str) -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    format!("{what} #{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 impl Deref for WeightBytes {

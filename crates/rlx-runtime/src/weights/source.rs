@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rlx_gguf::{Gguf, Mapping, TensorInfo};
+use rlx_gguf::{Gguf, Mapping, TensorInfo, unique_identity};
 use rlx_ir::{DType, Tensor, TensorType};
 use safetensors::{Dtype, SafeTensors};
 
-use super::bytes::{WeightBytes, unique};
+use super::bytes::WeightBytes;
 use crate::error::{Error, Result};
 
 /// Named tensors.
@@ -67,7 +67,7 @@ impl MemoryWeights {
     pub fn new(tensors: impl IntoIterator<Item = (String, Tensor)>) -> Self {
         let data = |t: Tensor| WeightData { ty: t.ty().clone(), bytes: WeightBytes::owned(t.bytes()) };
         Self {
-            identity: unique("memory"),
+            identity: unique_identity("memory"),
             tensors: tensors.into_iter().map(|(name, t)| (name, data(t))).collect(),
         }
     }

@@ -4,26 +4,17 @@ use std::sync::Arc;
 
 use rlx_runtime::Backend;
 
-use crate::Result;
-
-/// The backend, where this build has it and this machine can run it.
-///
-/// # Errors
-/// `Device` where the GPU is there and cannot be opened.
+/// The backend, where this build has it and this machine can run it. A GPU that is there and cannot be opened leaves the other
+/// backends as they are: [`missing`] says why it is not among them.
 #[cfg(all(target_os = "macos", feature = "metal"))]
-pub(super) fn backend() -> Result<Option<Arc<dyn Backend>>> {
-    match rlx_metal::detect() {
-        Ok(backend) => Ok(Some(Arc::new(backend))),
-        Err(e) if e.kind() == rlx_ir::ErrorKind::UnsupportedOnDevice => Ok(None),
-        Err(e) => Err(e.into()),
-    }
+pub(super) fn backend() -> Option<Arc<dyn Backend>> {
+    Some(Arc::new(rlx_metal::detect().ok()?))
 }
 
 /// The backend, where this build has it and this machine can run it.
 #[cfg(not(all(target_os = "macos", feature = "metal")))]
-#[allow(clippy::unnecessary_wraps)]
-pub(super) fn backend() -> Result<Option<Arc<dyn Backend>>> {
-    Ok(None)
+pub(super) fn backend() -> Option<Arc<dyn Backend>> {
+    None
 }
 
 /// Why it is not here; `None` where it is.
