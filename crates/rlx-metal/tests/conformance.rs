@@ -1,5 +1,6 @@
 //! The conformance suite: on the GPU where this is a Mac, else on simulated hardware, with every access checked.
 #![cfg(any(target_os = "macos", all(target_os = "linux", target_arch = "x86_64")))]
+#![allow(clippy::expect_used)]
 
 #[cfg(not(target_os = "macos"))]
 mod common;

@@ -1,4 +1,5 @@
 //! The GPU of this machine, for tests.
+#![allow(clippy::expect_used)]
 
 use rlx_ir::ErrorKind;
 use rlx_metal::driver::objc::ObjcDriver;
