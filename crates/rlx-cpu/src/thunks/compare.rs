@@ -24,14 +24,19 @@ pub(crate) static ENTRIES: &[Entry] = &{
 
 fn build(facts: &OpFacts<'_>) -> Result<Box<dyn Thunk>> {
     let Some(op) = facts.op.downcast::<Compare>() else { bail!(Bug, "{} is no comparison", facts.op.name()) };
-    Ok(Box::new(Run(match op.kind {
+    Ok(Box::new(Run(comparison(op.kind))))
+}
+
+/// The kernel's name of a comparison.
+pub(super) fn comparison(kind: CompareKind) -> Comparison {
+    match kind {
         CompareKind::Eq => Comparison::Eq,
         CompareKind::Ne => Comparison::Ne,
         CompareKind::Lt => Comparison::Lt,
         CompareKind::Le => Comparison::Le,
         CompareKind::Gt => Comparison::Gt,
         CompareKind::Ge => Comparison::Ge,
-    })))
+    }
 }
 
 #[derive(Debug)]

@@ -78,6 +78,11 @@ pub fn compare_floats<T: Element>(
     })
 }
 
+/// `out[i] = op(a[i], b[i])` of slices of one length, on the calling thread.
+pub(crate) fn compare_tile(cpu: Cpu<'_>, op: Comparison, [a, b]: [&[f32]; 2], out: &mut [Truth]) {
+    cpu.level.dispatch(Apply { op, a, b, out });
+}
+
 struct Apply<'a, T> {
     op: Comparison,
     a: &'a [T],

@@ -40,6 +40,11 @@ pub fn select<T: Pod + Send + Sync>(
     })
 }
 
+/// `out[i] = condition[i] ? a[i] : b[i]` of slices of one length, on the calling thread.
+pub(crate) fn select_tile(cpu: Cpu<'_>, condition: &[Truth], [a, b]: [&[f32]; 2], out: &mut [f32]) {
+    cpu.level.dispatch(Apply { condition, a, b, out });
+}
+
 struct Apply<'a, T> {
     condition: &'a [Truth],
     a: &'a [T],
