@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use half::f16;
 use rlx_cpu::kernels::attention::{Heads, Mask, Pages, Tokens, paged, ragged};
-use rlx_cpu::kernels::elementwise::{self, Binary, Unary};
+use rlx_cpu::kernels::elementwise::{self, Binary, Comparison, Truth, Unary};
 use rlx_cpu::kernels::matmul::{Arrangement, Epilogue, PackedBuf, PackedShape, Rows, packed, quantized};
 use rlx_cpu::kernels::{Cpu, Strided, index, memory, norm, reduce};
 use rlx_cpu::pool::Pool;
@@ -119,6 +119,7 @@ fn rows(cpu: Cpu<'_>, only: &str) -> Result<(), Failure> {
     for (rows, cols) in [(1, 576), (128, 384), (1024, 384)] {
         let n = rows * cols;
         let (x, w, mut y, mut sum) = (numbers(n), numbers(cols), vec![0f32; n], vec![0f32; n]);
+        let mut places = vec![0; rows];
         let label = |op: &str| format!("{op} [{rows}x{cols}]");
         case(&label("rms_norm"), n, 8 * n, &mut || {
             norm::rms_norm(cpu, cols, 1e-5, (Some(&w), 0.0), &x, None, &mut y)
@@ -140,6 +141,24 @@ fn rows(cpu: Cpu<'_>, only: &str) -> Result<(), Failure> {
         case(&label("cast f32 to f16"), n, 6 * n, &mut || elementwise::cast(cpu, &x, &mut half_out))?;
         case(&label("reduce_sum"), n, 4 * n, &mut || {
             reduce::reduce(cpu, reduce::Reduction::Sum, [rows, cols, 1], &x, &mut y[..rows])
+        })?;
+        case(&label("reduce_sum f16"), n, 2 * n, &mut || {
+            reduce::reduce(cpu, reduce::Reduction::Sum, [rows, cols, 1], &half, &mut y[..rows])
+        })?;
+        case(&label("Pow"), n, 12 * n, &mut || elementwise::binary(cpu, Binary::Pow, &x, &x, &mut y))?;
+        let (by_rows, repeated) = ([cols, 1], [0, 1]);
+        let strided = || Strided { data: &x[..], strides: &by_rows };
+        let row = || Strided { data: &w[..], strides: &repeated };
+        let mut truths = vec![Truth::from(false); n];
+        case(&label("Gt a row"), n, 5 * n, &mut || {
+            elementwise::compare(cpu, Comparison::Gt, &[rows, cols], [strided(), row()], &mut truths)
+        })?;
+        case(&label("select a row"), n, 9 * n, &mut || {
+            let condition = Strided { data: &truths[..], strides: &by_rows };
+            elementwise::select(cpu, &[rows, cols], condition, [strided(), row()], &mut y)
+        })?;
+        case(&label("argmax"), n, 4 * n, &mut || {
+            index::argmax(cpu, [rows, cols, 1], &x, &mut places[..rows])
         })?;
         let mut blocks = vec![0; n / 32 * 36];
         case(&label("quantize"), n, 5 * n, &mut || {

@@ -79,6 +79,33 @@ fn an_elementwise_chain_runs_as_one_region() {
 }
 
 #[test]
+fn a_chain_with_a_choice_runs_as_one_region() {
+    let text = r#"graph @chain(N <= 4096) {
+      %x = input "x" : f32[N, 7]
+      %c = const f32[] = [0.5]
+      %p = gt %x, %c
+      %1 = mul %x, %c
+      %2 = select %p, %x, %1
+      %3 = sign %2
+      %4 = pow %3, %c
+      return %4
+    }"#;
+    let graph = text::parse(text, &OpSet::builtin()).unwrap();
+    let session = Session::compile(&runtime(), &graph, &NoWeights, &SessionOptions::default()).unwrap();
+    assert_eq!(session.kernels(), ["fused region"], "{}", session.plan());
+    let mut context = session.context(&[]).unwrap();
+    let x: Vec<f32> = (0..300 * 7).map(|i| ((i * 37 % 101) as f32 - 50.0) / 20.0).collect();
+    context.bind(&[("N", 300)]).unwrap();
+    context.set("x", &x).unwrap();
+    context.run().unwrap();
+    let mut data = RunData::default().input("x", Tensor::f32([300, 7], &x).unwrap());
+    let expected = run(&graph, &mut data).unwrap().remove(0).tensor.to_f32().unwrap();
+    for (got, want) in context.output::<f32>(0).unwrap().iter().zip(expected) {
+        assert!(got == &want || got.is_nan() && want.is_nan(), "{got} {want}");
+    }
+}
+
+#[test]
 fn sizes_beyond_the_bound_and_wrong_inputs_are_refused() {
     let graph = text::parse(GRAPH, &OpSet::builtin()).unwrap();
     let session = Session::compile(&runtime(), &graph, &NoWeights, &SessionOptions::default()).unwrap();

@@ -11,6 +11,7 @@ use super::prepare::{PreparedWeight, WeightExpr};
 use super::regions::{self, PlanRegion};
 use super::{Action, ArenaLayout, AxisSizes, Buffer, BufferId, Home, Operand, Plan, Port, SizeTable, Step};
 use crate::error::{Error, Result};
+use crate::rewrite::takes_symbols;
 use crate::target::{Layout, OpFacts, OperandFacts, Role, Support, Target};
 
 /// Makes the plan of `graph`, all of whose ops `target` supports.
@@ -171,7 +172,7 @@ impl<'a> PlanBuilder<'a> {
         }
         let weight_only = node.operands.iter().all(|v| self.roles[v.index()] == Role::Weight);
         let constant = |v: &Value| self.graph.ty(*v).shape.dims().iter().all(|d| d.as_usize().is_some());
-        if weight_only && node.results.iter().all(constant) {
+        if weight_only && node.results.iter().all(constant) && !takes_symbols(self.graph, node) {
             return self.weight_node(node);
         }
         if let Some(()) = self.view_node(node)? {

@@ -3,8 +3,9 @@
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
+use rlx_ir::attrs::AttrValue;
 use rlx_ir::op::EvalContext;
-use rlx_ir::{Bindings, Def, Graph, Node, NodeId, Op, Tensor, Type, Types, Users, Value};
+use rlx_ir::{Bindings, Def, Graph, Node, NodeId, Op, Symbols, Tensor, Type, Types, Users, Value};
 use smallvec::SmallVec;
 
 use crate::passes::PassContext;
@@ -232,7 +233,8 @@ pub(crate) fn roles(graph: &Graph) -> Vec<Role> {
         })
         .collect();
     for node in graph.nodes() {
-        let of_weights = node.operands.iter().all(|v| roles[v.index()] == Role::Weight);
+        let of_weights =
+            node.operands.iter().all(|v| roles[v.index()] == Role::Weight) && !takes_symbols(graph, node);
         let fixed = |v: &Value| graph.ty(*v).shape.dims().iter().all(|d| d.as_const().is_some());
         for (i, result) in node.results.iter().enumerate() {
             roles[result.index()] = match (i == 0 && node.op.writes_state(), of_weights && fixed(result)) {
@@ -243,6 +245,21 @@ pub(crate) fn roles(graph: &Graph) -> Vec<Role> {
         }
     }
     roles
+}
+
+/// Whether attributes of `node` depend on symbols (where a slice begins, say), so that even of weights alone it is work of
+/// a run.
+pub(crate) fn takes_symbols(graph: &Graph, node: &Node) -> bool {
+    fn any(value: &AttrValue, symbols: &Symbols) -> bool {
+        match value {
+            // A symbol alone is printed as a word.
+            AttrValue::Word(word) => symbols.contains(word),
+            AttrValue::Dim(_) => true,
+            AttrValue::List(list) => list.iter().any(|v| any(v, symbols)),
+            _ => false,
+        }
+    }
+    node.op.attrs().iter().any(|(_, value)| any(value, graph.symbols()))
 }
 
 /// Evaluates what depends on small constants alone. An op that refuses its operands is left to the run.

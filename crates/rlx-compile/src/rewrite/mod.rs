@@ -19,8 +19,8 @@ mod rule;
 mod sweep;
 
 pub use engine::rewrite;
-pub(crate) use matcher::roles;
 pub use matcher::{Matcher, Operand};
+pub(crate) use matcher::{roles, takes_symbols};
 pub use report::{Fired, NearMiss, PassReport};
 pub use rule::{Numerics, Outcome, Patch, Rule};
 pub(crate) use sweep::Sweep;

@@ -110,6 +110,20 @@ pub(crate) fn numbers() -> impl Iterator<Item = DType> {
     FLOATS.into_iter().chain(INTS)
 }
 
+/// The ends of an integer dtype, and what is next to them and to 0; `i64` has more digits than f64.
+pub(crate) fn ends(dtype: DType) -> Vec<i64> {
+    let (low, high) = match dtype {
+        DType::I8 => (i8::MIN.into(), i8::MAX.into()),
+        DType::I16 => (i16::MIN.into(), i16::MAX.into()),
+        DType::I32 => (i32::MIN.into(), i32::MAX.into()),
+        DType::U8 => (0, u8::MAX.into()),
+        DType::U32 => (0, u32::MAX.into()),
+        _ => (i64::MIN, i64::MAX),
+    };
+    let signed = if low < 0 { -1 } else { high / 2 + 1 };
+    vec![low, low + 1, signed, 0, 1, high - 1, high]
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

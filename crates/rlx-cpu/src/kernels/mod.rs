@@ -16,7 +16,7 @@ pub mod norm;
 pub mod pooling;
 pub mod reduce;
 pub mod rope;
-mod scratch;
+pub(crate) mod scratch;
 pub mod shape;
 mod strided;
 

@@ -34,24 +34,24 @@ impl<const N: usize> Axes<N> {
     ///
     /// Errors: `InvalidArgument` where there are not as many strides as sizes, or data is too short.
     pub(crate) fn new<T: Copy>(what: &str, shape: &[usize], arrays: [Strided<'_, T>; N]) -> Result<Self> {
+        Self::of(what, shape, arrays.map(|a| (a.data.len(), a.strides)))
+    }
+
+    /// [`new`](Self::new) of arrays of any dtypes, by their lengths and strides.
+    pub(crate) fn of(what: &str, shape: &[usize], arrays: [(usize, &[usize]); N]) -> Result<Self> {
         let elems = shape.iter().try_fold(1usize, |n, &size| n.checked_mul(size));
-        for array in &arrays {
-            let last = shape.iter().zip(array.strides).try_fold(0usize, |at, (&size, &stride)| {
+        for (len, own) in arrays {
+            let last = shape.iter().zip(own).try_fold(0usize, |at, (&size, &stride)| {
                 at.checked_add(size.saturating_sub(1).checked_mul(stride)?)
             });
-            let reaches = elems == Some(0) || last.is_some_and(|last| last < array.data.len());
-            if array.strides.len() != shape.len() || elems.is_none() || !reaches {
-                bail!(
-                    InvalidArgument,
-                    "{what} of {shape:?} with strides {:?} from {} elements",
-                    array.strides,
-                    array.data.len()
-                );
+            let reaches = elems == Some(0) || last.is_some_and(|last| last < len);
+            if own.len() != shape.len() || elems.is_none() || !reaches {
+                bail!(InvalidArgument, "{what} of {shape:?} with strides {own:?} from {len} elements");
             }
         }
         let mut axes: Vec<Axis<N>> = Vec::new();
         for (axis, &size) in shape.iter().enumerate().filter(|(_, size)| **size != 1) {
-            let strides = arrays.map(|a| a.strides[axis]);
+            let strides = arrays.map(|(_, own)| own[axis]);
             match axes.last_mut() {
                 Some(outer) if (0..N).all(|n| strides[n].checked_mul(size) == Some(outer.strides[n])) => {
                     *outer = Axis { size: outer.size * size, strides };
@@ -119,6 +119,21 @@ impl<const N: usize> Axes<N> {
                 _ => out.iter_mut().zip(data[first..].iter().step_by(stride)).for_each(|(o, x)| *o = *x),
             }
         });
+    }
+
+    /// The elements of array `n`, which are `data`, from number `start` on: where they are, or in `scratch`.
+    pub(crate) fn in_order<'a, T: Copy>(
+        &self,
+        n: usize,
+        data: &'a [T],
+        start: usize,
+        scratch: &'a mut [T],
+    ) -> &'a [T] {
+        if self.is_dense(n) {
+            return &data[start..][..scratch.len()];
+        }
+        self.read(n, data, start, scratch);
+        scratch
     }
 }
 

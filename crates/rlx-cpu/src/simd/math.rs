@@ -7,6 +7,7 @@
 // Constants are written with the digits that were computed.
 #![allow(clippy::excessive_precision)]
 
+pub use super::pow::pow;
 use super::{LANES, Simd};
 
 #[inline(always)]

@@ -29,6 +29,7 @@ mod avx2;
 mod avx512;
 pub mod math;
 mod portable;
+mod pow;
 mod slices;
 #[cfg(test)]
 mod tests;

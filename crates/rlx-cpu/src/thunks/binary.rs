@@ -25,6 +25,7 @@ pub(crate) static ENTRIES: &[Entry] = &{
         entry("mul"),
         entry("div"),
         entry("rem"),
+        entry("pow"),
         entry("max"),
         entry("min"),
         entry("and"),
@@ -45,6 +46,7 @@ pub(crate) fn binary_function(kind: BinaryKind) -> Option<Binary> {
         BinaryKind::Div => Binary::Div,
         BinaryKind::Max => Binary::Max,
         BinaryKind::Min => Binary::Min,
+        BinaryKind::Pow => Binary::Pow,
         _ => return None,
     })
 }
@@ -83,17 +85,17 @@ enum Way {
 fn way(facts: &OpFacts<'_>) -> Option<Way> {
     let kind = facts.op.downcast::<BinaryOp>()?.kind;
     let dtype = facts.results[0].dtype;
-    match binary_function(kind).filter(|_| is_small_float(dtype)) {
-        Some(function) => Some(match order(facts).filter(|_| all_dense(facts)) {
+    Some(match binary_function(kind).filter(|_| is_small_float(dtype)) {
+        Some(function) => match order(facts).filter(|_| all_dense(facts)) {
             Some(exchanged) => Way::Repeated(function, exchanged),
             None => Way::Strided(function),
-        }),
-        None => arithmetic_function(kind, dtype == DType::Bool).map(Way::Arithmetic),
-    }
+        },
+        None => Way::Arithmetic(arithmetic_function(kind, dtype == DType::Bool)),
+    })
 }
 
-fn arithmetic_function(kind: BinaryKind, logical: bool) -> Option<Arithmetic> {
-    Some(match kind {
+fn arithmetic_function(kind: BinaryKind, logical: bool) -> Arithmetic {
+    match kind {
         BinaryKind::Add => Arithmetic::Add,
         BinaryKind::Sub => Arithmetic::Sub,
         BinaryKind::Mul => Arithmetic::Mul,
@@ -107,8 +109,8 @@ fn arithmetic_function(kind: BinaryKind, logical: bool) -> Option<Arithmetic> {
         BinaryKind::And => Arithmetic::And,
         BinaryKind::Or => Arithmetic::Or,
         BinaryKind::Xor => Arithmetic::Xor,
-        BinaryKind::Pow => return None,
-    })
+        BinaryKind::Pow => Arithmetic::Pow,
+    }
 }
 
 fn supports(facts: &OpFacts<'_>) -> Support {
@@ -123,7 +125,10 @@ fn build(facts: &OpFacts<'_>) -> Result<Box<dyn Thunk>> {
 }
 
 /// Both operands, as they are broadcast to the result.
-fn broadcast<R>(call: &StepCall<'_>, run: impl FnOnce(&[usize], [&[usize]; 2]) -> Result<R>) -> Result<R> {
+pub(super) fn broadcast<R>(
+    call: &StepCall<'_>,
+    run: impl FnOnce(&[usize], [&[usize]; 2]) -> Result<R>,
+) -> Result<R> {
     let shape = call.result_shape(0);
     let [a, b] = [0, 1].map(|i| call.broadcast_strides(i, shape.len()));
     run(&shape, [&a, &b])

@@ -4,7 +4,7 @@ use rlx_compile::{OpFacts, Support};
 use rlx_ir::bail;
 use rlx_ir::ops::shape::concat::Concat;
 
-use super::{StepCall, Thunk};
+use super::{StepCall, Thunk, axis_of};
 use crate::backend::support::{Entry, all_dense, require};
 use crate::error::{Error, Result};
 use crate::kernels::shape::concat;
@@ -17,15 +17,8 @@ fn supports(facts: &OpFacts<'_>) -> Support {
 }
 
 fn build(facts: &OpFacts<'_>) -> Result<Box<dyn Thunk>> {
-    let (Some(op), rank) = (facts.op.downcast::<Concat>(), facts.results[0].rank()) else {
-        bail!(Bug, "{} is not concat", facts.op.name())
-    };
-    // A negative axis counts from the back.
-    let axis = if op.axis < 0 { op.axis + i64::try_from(rank).unwrap_or(0) } else { op.axis };
-    match usize::try_from(axis) {
-        Ok(axis) if axis < rank => Ok(Box::new(Run { axis })),
-        _ => bail!(Bug, "concat along axis {axis} of {rank}"),
-    }
+    let Some(op) = facts.op.downcast::<Concat>() else { bail!(Bug, "{} is not concat", facts.op.name()) };
+    Ok(Box::new(Run { axis: axis_of(op.axis, &facts.results[0])? }))
 }
 
 #[derive(Debug)]

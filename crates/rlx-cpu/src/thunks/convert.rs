@@ -7,9 +7,10 @@ use rlx_ir::{DType, bail};
 use super::{StepCall, Thunk};
 use crate::backend::support::{Entry, all_dense, is_small_float, require};
 use crate::error::{Error, Result};
-use crate::kernels::elementwise::{Scalar, cast, cast_floats};
+use crate::kernels::elementwise::{Scalar, Truth, cast, cast_floats};
 use crate::kernels::matmul::Element;
 use crate::kernels::memory::{dequantize, quantize};
+use crate::kernels::scratch::with_scratch;
 
 /// The entries of this family.
 pub(crate) static ENTRIES: &[Entry] = &[
@@ -19,11 +20,7 @@ pub(crate) static ENTRIES: &[Entry] = &[
 ];
 
 fn supports_cast(facts: &OpFacts<'_>) -> Support {
-    let scalar = |d: DType| !d.is_block() && d != DType::Bool;
-    require(&[
-        (scalar(facts.operands[0].ty.dtype) && scalar(facts.results[0].dtype), "numbers on both sides"),
-        (all_dense(facts), "dense operands"),
-    ])
+    require(&[(all_dense(facts), "dense operands")])
 }
 
 #[derive(Debug)]
@@ -52,6 +49,7 @@ impl Cast {
             DType::I64 => cast::<A, i64>(call.cpu, x, call.write(0)?),
             DType::U8 => cast::<A, u8>(call.cpu, x, call.write(0)?),
             DType::U32 => cast::<A, u32>(call.cpu, x, call.write(0)?),
+            DType::Bool => cast::<A, Truth>(call.cpu, x, call.write(0)?),
             other => bail!(Bug, "no cast to {other}"),
         }
     }
@@ -78,22 +76,21 @@ impl Thunk for Cast {
             DType::I64 => Self::from::<i64>(call),
             DType::U8 => Self::from::<u8>(call),
             DType::U32 => Self::from::<u32>(call),
+            DType::Bool => Self::from::<Truth>(call),
             other => bail!(Bug, "no cast of {other}"),
         }
     }
 }
 
 fn supports_quantize(facts: &OpFacts<'_>) -> Support {
-    require(&[
-        (is_small_float(facts.operands[0].ty.dtype), "f32, f16 or bf16"),
-        (all_dense(facts), "dense operands"),
-    ])
+    require(&[(all_dense(facts), "dense operands")])
 }
 
 fn build_quantize(facts: &OpFacts<'_>) -> Result<Box<dyn Thunk>> {
     Ok(match facts.operands[0].ty.dtype {
         DType::F16 => Box::new(Quantize::<f16>(Default::default())),
         DType::BF16 => Box::new(Quantize::<bf16>(Default::default())),
+        DType::F64 => Box::new(QuantizeDouble),
         _ => Box::new(Quantize::<f32>(Default::default())),
     })
 }
@@ -115,17 +112,37 @@ impl<T: Element + bytemuck::Pod> Thunk for Quantize<T> {
     }
 }
 
+/// f64, rounded to f32 first.
+#[derive(Debug)]
+struct QuantizeDouble;
+
+impl Thunk for QuantizeDouble {
+    fn kernel(&self) -> &str {
+        "quantize"
+    }
+
+    fn run(&self, call: &mut StepCall<'_>) -> Result<()> {
+        let cols = call.shape(0).last().copied().unwrap_or(1);
+        let DType::Block(block) = call.step.results[0].ty.dtype else {
+            bail!(Bug, "quantize to no block type")
+        };
+        let (x, out) = (call.read::<f64>(0)?, call.write_bytes(0));
+        with_scratch(x.len(), |rounded: &mut [f32]| {
+            cast(call.cpu, x, rounded)?;
+            quantize(call.cpu, block, cols, rounded, out)
+        })
+    }
+}
+
 fn supports_dequantize(facts: &OpFacts<'_>) -> Support {
-    require(&[
-        (is_small_float(facts.results[0].dtype), "f32, f16 or bf16"),
-        (all_dense(facts), "dense operands"),
-    ])
+    require(&[(all_dense(facts), "dense operands")])
 }
 
 fn build_dequantize(facts: &OpFacts<'_>) -> Result<Box<dyn Thunk>> {
     Ok(match facts.results[0].dtype {
         DType::F16 => Box::new(Dequantize::<f16>(Default::default())),
         DType::BF16 => Box::new(Dequantize::<bf16>(Default::default())),
+        DType::F64 => Box::new(DequantizeDouble),
         _ => Box::new(Dequantize::<f32>(Default::default())),
     })
 }
@@ -144,5 +161,27 @@ impl<T: Element + bytemuck::Pod> Thunk for Dequantize<T> {
             bail!(Bug, "dequantize of no block type")
         };
         dequantize(call.cpu, block, cols, call.bytes(0)?, call.write::<T>(0)?)
+    }
+}
+
+/// To f64, which holds what is decoded.
+#[derive(Debug)]
+struct DequantizeDouble;
+
+impl Thunk for DequantizeDouble {
+    fn kernel(&self) -> &str {
+        "dequantize"
+    }
+
+    fn run(&self, call: &mut StepCall<'_>) -> Result<()> {
+        let cols = call.shape(0).last().copied().unwrap_or(1);
+        let DType::Block(block) = call.step.operands[0].ty.dtype else {
+            bail!(Bug, "dequantize of no block type")
+        };
+        let (x, out) = (call.bytes(0)?, call.write::<f64>(0)?);
+        with_scratch(out.len(), |decoded: &mut [f32]| {
+            dequantize(call.cpu, block, cols, x, decoded)?;
+            cast(call.cpu, decoded, out)
+        })
     }
 }

@@ -1,4 +1,5 @@
-//! `matmul`: with a weight through its packed panels, of two activations through the dense kernel.
+//! `matmul`: with a weight through its packed panels, of two activations of one dtype through the dense kernel, and else
+//! after a conversion.
 
 use half::{bf16, f16};
 use rlx_compile::{OpFacts, Support};
@@ -6,6 +7,7 @@ use rlx_ir::ops::matmul::matmul::MatMul;
 use rlx_ir::{DType, bail};
 
 use super::linear::{build_matmul, supports_product};
+use super::product::{self, Product};
 use super::{StepCall, Thunk};
 use crate::backend::support::{Entry, require};
 use crate::error::{Error, Result};
@@ -25,9 +27,13 @@ fn is_packed(facts: &OpFacts<'_>) -> bool {
 }
 
 fn supports(facts: &OpFacts<'_>) -> Support {
-    if is_packed(facts) {
+    if is_packed(facts) || supports_dense(facts).is_yes() {
         return Support::Yes;
     }
+    product::supports(facts)
+}
+
+fn supports_dense(facts: &OpFacts<'_>) -> Support {
     let (a, b) = (&facts.operands[0].ty, &facts.operands[1].ty);
     let outer = |t: &rlx_ir::Type| t.shape.dims()[..t.rank().saturating_sub(2)].to_vec();
     let batches = outer(a) == outer(b) || a.rank() == 2 || b.rank() == 2;
@@ -49,6 +55,9 @@ fn build(facts: &OpFacts<'_>) -> Result<Box<dyn Thunk>> {
     };
     if is_packed(facts) {
         return build_matmul(facts);
+    }
+    if !supports_dense(facts).is_yes() {
+        return Ok(Box::new(Product { transpose_b }));
     }
     Ok(match facts.operands[0].ty.dtype {
         DType::F32 => Box::new(Dense::<f32>::new(transpose_b)),

@@ -1,28 +1,36 @@
 //! Thunks: one prepared call per step. A thunk knows what the plan fixed (dtypes, attributes) and reads sizes from the
 //! binding; the kernels know nothing of plans.
 
+pub(crate) mod argmax;
 pub(crate) mod attention;
 pub(crate) mod binary;
+pub(crate) mod compare;
 pub(crate) mod concat;
 pub(crate) mod convert;
 pub(crate) mod copy;
+pub(crate) mod gather;
+pub(crate) mod iota;
 pub(crate) mod linear;
 pub(crate) mod matmul;
 pub(crate) mod moe;
 pub(crate) mod norm;
+pub(crate) mod pad;
+pub(crate) mod product;
 pub(crate) mod reduce;
 pub(crate) mod reference;
 pub(crate) mod region;
 pub(crate) mod rows;
 pub(crate) mod scatter;
+pub(crate) mod select;
 pub(crate) mod top_k;
 pub(crate) mod unary;
+pub(crate) mod views;
 
 use std::fmt::Debug;
 
 use bytemuck::Pod;
 use rlx_compile::plan::{Operand, Sizes, Step};
-use rlx_ir::{Bindings, bail};
+use rlx_ir::{Bindings, Type, bail};
 
 use crate::backend::launch::Read;
 use crate::backend::support::Entry;
@@ -33,18 +41,31 @@ use crate::kernels::matmul::{Packed, PackedStack};
 
 /// The ops that have kernels.
 pub(crate) fn entries() -> impl Iterator<Item = &'static Entry> {
-    let families: [&'static [Entry]; 8] = [
+    let families: [&'static [Entry]; 10] = [
         std::slice::from_ref(&linear::LINEAR),
         std::slice::from_ref(&matmul::MATMUL),
         unary::ENTRIES,
         binary::ENTRIES,
+        compare::ENTRIES,
         norm::ENTRIES,
         rows::ENTRIES,
         attention::ENTRIES,
         reduce::ENTRIES,
+        views::ENTRIES,
     ];
-    let single =
-        [&binary::GLU, &region::REGION, &moe::MOE, &top_k::TOP_K, &scatter::SCATTER, &concat::CONCAT];
+    let single = [
+        &argmax::ARGMAX,
+        &gather::GATHER,
+        &iota::IOTA,
+        &pad::PAD,
+        &binary::GLU,
+        &select::SELECT,
+        &region::REGION,
+        &moe::MOE,
+        &top_k::TOP_K,
+        &scatter::SCATTER,
+        &concat::CONCAT,
+    ];
     families.into_iter().flatten().chain(convert::ENTRIES).chain(single)
 }
 
@@ -55,6 +76,22 @@ pub(crate) fn token_stride(call: &StepCall<'_>, index: usize) -> usize {
     } else {
         call.strides(index)[0]
     }
+}
+
+/// `axis` of a value of type `ty`, counted from the front; a negative one counts from the back.
+pub(crate) fn axis_of(axis: i64, ty: &Type) -> Result<usize> {
+    let rank = ty.rank();
+    let resolved = if axis < 0 { axis + i64::try_from(rank).unwrap_or(0) } else { axis };
+    match usize::try_from(resolved) {
+        Ok(axis) if axis < rank => Ok(axis),
+        _ => bail!(Bug, "{ty} has no axis {axis}"),
+    }
+}
+
+/// The number of elements before `axis`, along it, and after it.
+pub(crate) fn around(shape: &[usize], axis: usize) -> [usize; 3] {
+    let product = |sizes: &[usize]| sizes.iter().product();
+    [product(&shape[..axis]), shape[axis], product(&shape[axis + 1..])]
 }
 
 /// A step, ready to run.

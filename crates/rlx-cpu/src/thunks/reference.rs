@@ -1,5 +1,6 @@
-//! Any op through its reference evaluation: what runs a core op on dtypes that no kernel is tuned for, and a user's op
-//! that has no kernel. Slow, and right by definition.
+//! Any op through its reference evaluation: what runs a user's op that has no kernel. Slow, and right by definition.
+//!
+//! No built-in op ends here: `tests/reference.rs` lists what would.
 
 use rlx_ir::op::EvalContext;
 use rlx_ir::{OpRef, Tensor, TensorType, bail};

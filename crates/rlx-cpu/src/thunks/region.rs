@@ -4,17 +4,20 @@ use rlx_compile::{OpFacts, Support};
 use rlx_ir::ops::activation::gelu::{Approximate, Gelu};
 use rlx_ir::ops::activation::silu::Silu;
 use rlx_ir::ops::elementwise::binary::Binary as BinaryOp;
+use rlx_ir::ops::elementwise::compare::Compare;
+use rlx_ir::ops::elementwise::select::Select;
 use rlx_ir::ops::elementwise::unary::Unary as UnaryOp;
 use rlx_ir::ops::fused::fused_region::FusedRegion;
 use rlx_ir::{DType, Def, Graph, Node, bail};
 
 use super::binary::{binary_function, repeats_over};
+use super::compare::comparison;
 use super::unary::unary_function;
 use super::{StepCall, Thunk};
 use crate::backend::support::{Entry, all_dense, require};
 use crate::error::{Error, Result};
 use crate::kernels::Cpu;
-use crate::kernels::elementwise::{Binary, Unary, binary, unary};
+use crate::kernels::elementwise::{Binary, Comparison, Unary, binary, compare_tile, select_tile, unary};
 use crate::pool::chunks;
 
 /// `fused_region`.
@@ -31,11 +34,18 @@ const TASK_TILES: usize = 16;
 enum Instruction {
     Unary(Unary, usize, usize),
     Binary(Binary, usize, usize, usize),
+    /// Its result is a condition, which takes the first bytes of its slot.
+    Compare(Comparison, usize, usize, usize),
+    /// Of a condition and two values.
+    Select([usize; 3], usize),
 }
 
 impl Instruction {
     fn result(self) -> usize {
-        let (Self::Unary(_, _, slot) | Self::Binary(_, _, _, slot)) = self;
+        let (Self::Unary(_, _, slot)
+        | Self::Binary(_, _, _, slot)
+        | Self::Compare(_, _, _, slot)
+        | Self::Select(_, slot)) = self;
         slot
     }
 }
@@ -59,7 +69,33 @@ fn unary_of(node: &Node) -> Option<Unary> {
     node.op.is::<Silu>().then_some(Unary::Silu)
 }
 
-/// The program of a body, where the kernel can run it: f32, one result, and operands that repeat over it.
+/// The instruction of a node whose operands and result are these slots.
+fn instruction(
+    body: &Graph,
+    node: &Node,
+    operand: impl Fn(usize) -> Option<usize>,
+    slot: usize,
+) -> Option<Instruction> {
+    if let Some(function) = unary_of(node) {
+        return Some(Instruction::Unary(function, operand(0)?, slot));
+    }
+    if let Some(op) = node.op.downcast::<BinaryOp>() {
+        return Some(Instruction::Binary(binary_function(op.kind)?, operand(0)?, operand(1)?, slot));
+    }
+    if let Some(op) = node.op.downcast::<Compare>() {
+        if body.ty(node.operands[0]).dtype != DType::F32 {
+            return None;
+        }
+        return Some(Instruction::Compare(comparison(op.kind), operand(0)?, operand(1)?, slot));
+    }
+    if node.op.is::<Select>() {
+        return Some(Instruction::Select([operand(0)?, operand(1)?, operand(2)?], slot));
+    }
+    None
+}
+
+/// The program of a body, where the kernel can run it: f32, but for conditions in between; one result; and operands that repeat
+/// over it.
 fn compile(body: &Graph) -> Option<Program> {
     let &[output] = body.outputs() else { return None };
     let whole = body.ty(output);
@@ -85,21 +121,19 @@ fn compile(body: &Graph) -> Option<Program> {
         let result = *node.results.first()?;
         let slot = take();
         let operand = |i: usize| slots[node.operands[i].index()];
-        let instruction = match (unary_of(node), node.op.downcast::<BinaryOp>()) {
-            (Some(function), _) => Instruction::Unary(function, operand(0)?, slot),
-            (None, Some(op)) => {
-                Instruction::Binary(binary_function(op.kind)?, operand(0)?, operand(1)?, slot)
-            }
-            _ => return None,
-        };
+        let instruction = instruction(body, node, operand, slot)?;
         if body.ty(result).shape != whole.shape {
             return None;
         }
         instructions.push(instruction);
         slots[result.index()] = Some(slot);
     }
-    let fits = |info: &rlx_ir::ValueInfo| info.ty.dtype == DType::F32 && repeats_over(whole, &info.ty);
-    if !body.values().iter().all(fits) {
+    let between =
+        |info: &rlx_ir::ValueInfo| matches!(info.def, Def::Result { .. }) && info.ty.dtype == DType::Bool;
+    let fits = |info: &rlx_ir::ValueInfo| {
+        (info.ty.dtype == DType::F32 || between(info)) && repeats_over(whole, &info.ty)
+    };
+    if whole.dtype != DType::F32 || !body.values().iter().all(fits) {
         return None;
     }
     // The result is written where it belongs, so an op must make it, and nothing after it matters.
@@ -111,7 +145,10 @@ fn compile(body: &Graph) -> Option<Program> {
 fn supports(facts: &OpFacts<'_>) -> Support {
     let program = facts.op.downcast::<FusedRegion>().and_then(|r| compile(&r.body));
     require(&[
-        (program.is_some(), "f32 arithmetic with one result, over which operands repeat"),
+        (
+            program.is_some(),
+            "f32 arithmetic, comparisons and choices with one result, over which operands repeat",
+        ),
         (all_dense(facts), "dense operands"),
     ])
 }
@@ -155,6 +192,14 @@ impl Program {
             match *instruction {
                 Instruction::Unary(function, a, _) => unary(cpu, function, value(a), out)?,
                 Instruction::Binary(function, a, b, _) => binary(cpu, function, value(a), value(b), out)?,
+                Instruction::Compare(function, a, b, _) => {
+                    let out = &mut bytemuck::cast_slice_mut(out)[..count];
+                    compare_tile(cpu, function, [value(a), value(b)], out);
+                }
+                Instruction::Select([condition, a, b], _) => {
+                    let condition = &bytemuck::cast_slice(&before[condition])[..count];
+                    select_tile(cpu, condition, [value(a), value(b)], out);
+                }
             }
         }
         Ok(())

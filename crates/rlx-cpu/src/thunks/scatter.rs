@@ -5,7 +5,7 @@ use rlx_compile::{OpFacts, Support};
 use rlx_ir::ops::index::scatter::{Scatter, ScatterMode};
 use rlx_ir::{DType, bail};
 
-use super::{StepCall, Thunk};
+use super::{StepCall, Thunk, around, axis_of};
 use crate::backend::support::{Entry, all_dense, require};
 use crate::error::{Error, Result};
 use crate::kernels::index::{Rows, Summed, scatter_add, scatter_set};
@@ -18,15 +18,8 @@ fn supports(facts: &OpFacts<'_>) -> Support {
 }
 
 fn build(facts: &OpFacts<'_>) -> Result<Box<dyn Thunk>> {
-    let (Some(op), rank) = (facts.op.downcast::<Scatter>(), facts.operands[0].ty.rank()) else {
-        bail!(Bug, "{} is not scatter", facts.op.name())
-    };
-    // A negative axis counts from the back.
-    let axis = if op.axis < 0 { op.axis + i64::try_from(rank).unwrap_or(0) } else { op.axis };
-    match usize::try_from(axis) {
-        Ok(axis) if axis < rank => Ok(Box::new(Run { axis, mode: op.mode })),
-        _ => bail!(Bug, "scatter along axis {axis} of {rank}"),
-    }
+    let Some(op) = facts.op.downcast::<Scatter>() else { bail!(Bug, "{} is not scatter", facts.op.name()) };
+    Ok(Box::new(Run { axis: axis_of(op.axis, &facts.operands[0].ty)?, mode: op.mode }))
 }
 
 #[derive(Debug)]
@@ -57,9 +50,8 @@ impl Thunk for Run {
             _ => call.read::<i64>(1)?.to_vec(),
         };
         let shape = call.shape(0);
-        let product = |sizes: &[usize]| sizes.iter().product();
-        let (outer, inner) = (product(&shape[..self.axis]), product(&shape[self.axis + 1..]));
-        let rows = Rows { outer, size: shape[self.axis], inner, indices: &indices };
+        let [outer, size, inner] = around(&shape, self.axis);
+        let rows = Rows { outer, size, inner, indices: &indices };
         let dtype = call.step.operands[0].ty.dtype;
         match (self.mode, dtype) {
             (ScatterMode::Set, _) => match dtype.block_bytes() {

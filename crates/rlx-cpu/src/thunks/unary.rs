@@ -9,7 +9,7 @@ use rlx_ir::{DType, bail};
 use super::{StepCall, Thunk};
 use crate::backend::support::{Entry, all_dense, is_small_float, require};
 use crate::error::{Error, Result};
-use crate::kernels::elementwise::{Unary, unary};
+use crate::kernels::elementwise::{Exact, Unary, logical_not, unary, unary_exact};
 use crate::kernels::matmul::Element;
 
 /// The entries: one per op, all with one thunk.
@@ -20,6 +20,7 @@ pub(crate) static ENTRIES: &[Entry] = &{
     [
         entry("neg"),
         entry("abs"),
+        entry("sign"),
         entry("exp"),
         entry("log"),
         entry("sqrt"),
@@ -34,6 +35,7 @@ pub(crate) static ENTRIES: &[Entry] = &{
         entry("floor"),
         entry("ceil"),
         entry("round"),
+        Entry::new("not", supports_not, |_| Ok(Box::new(Not))),
         entry("gelu"),
         entry("silu"),
     ]
@@ -57,6 +59,7 @@ pub(crate) fn unary_function(kind: UnaryKind) -> Option<Unary> {
     Some(match kind {
         UnaryKind::Neg => Unary::Neg,
         UnaryKind::Abs => Unary::Abs,
+        UnaryKind::Sign => Unary::Sign,
         UnaryKind::Exp => Unary::Exp,
         UnaryKind::Log => Unary::Log,
         UnaryKind::Sqrt => Unary::Sqrt,
@@ -71,14 +74,19 @@ pub(crate) fn unary_function(kind: UnaryKind) -> Option<Unary> {
         UnaryKind::Floor => Unary::Floor,
         UnaryKind::Ceil => Unary::Ceil,
         UnaryKind::Round => Unary::Round,
-        UnaryKind::Sign | UnaryKind::Not => return None,
+        UnaryKind::Not => return None,
     })
+}
+
+/// Whether there is a kernel: composites have none beyond the small floats.
+fn takes(facts: &OpFacts<'_>) -> bool {
+    is_small_float(facts.results[0].dtype) || facts.op.is::<UnaryOp>()
 }
 
 fn supports(facts: &OpFacts<'_>) -> Support {
     require(&[
         (function(facts).is_some(), "another function"),
-        (is_small_float(facts.results[0].dtype), "f32, f16 or bf16"),
+        (takes(facts), "f32, f16 or bf16"),
         (all_dense(facts), "dense operands"),
     ])
 }
@@ -86,9 +94,17 @@ fn supports(facts: &OpFacts<'_>) -> Support {
 fn build(facts: &OpFacts<'_>) -> Result<Box<dyn Thunk>> {
     let Some(function) = function(facts) else { bail!(Bug, "no kernel for {}", facts.op.name()) };
     Ok(match facts.results[0].dtype {
+        DType::F32 => Box::new(Run::<f32>(function, Default::default())),
         DType::F16 => Box::new(Run::<f16>(function, Default::default())),
         DType::BF16 => Box::new(Run::<bf16>(function, Default::default())),
-        _ => Box::new(Run::<f32>(function, Default::default())),
+        DType::F64 => Box::new(RunExact::<f64>(function, Default::default())),
+        DType::I8 => Box::new(RunExact::<i8>(function, Default::default())),
+        DType::I16 => Box::new(RunExact::<i16>(function, Default::default())),
+        DType::I32 => Box::new(RunExact::<i32>(function, Default::default())),
+        DType::I64 => Box::new(RunExact::<i64>(function, Default::default())),
+        DType::U8 => Box::new(RunExact::<u8>(function, Default::default())),
+        DType::U32 => Box::new(RunExact::<u32>(function, Default::default())),
+        other => bail!(Bug, "no {} of {other}", facts.op.name()),
     })
 }
 
@@ -102,5 +118,35 @@ impl<T: Element + bytemuck::Pod> Thunk for Run<T> {
 
     fn run(&self, call: &mut StepCall<'_>) -> Result<()> {
         unary(call.cpu, self.0, call.read::<T>(0)?, call.write::<T>(0)?)
+    }
+}
+
+#[derive(Debug)]
+struct RunExact<T>(Unary, std::marker::PhantomData<T>);
+
+impl<T: Exact + std::fmt::Debug> Thunk for RunExact<T> {
+    fn kernel(&self) -> &str {
+        "unary exact"
+    }
+
+    fn run(&self, call: &mut StepCall<'_>) -> Result<()> {
+        unary_exact(call.cpu, self.0, call.read::<T>(0)?, call.write::<T>(0)?)
+    }
+}
+
+fn supports_not(facts: &OpFacts<'_>) -> Support {
+    require(&[(all_dense(facts), "dense operands")])
+}
+
+#[derive(Debug)]
+struct Not;
+
+impl Thunk for Not {
+    fn kernel(&self) -> &str {
+        "not"
+    }
+
+    fn run(&self, call: &mut StepCall<'_>) -> Result<()> {
+        logical_not(call.cpu, call.read(0)?, call.write(0)?)
     }
 }

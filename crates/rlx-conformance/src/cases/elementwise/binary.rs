@@ -4,9 +4,9 @@ use rlx_ir::DType;
 use rlx_ir::ops::elementwise::binary::BinaryKind;
 
 use crate::Result;
-use crate::cases::{Case, FLOATS, INTS, SIZES, Sample, Samples};
+use crate::cases::{Case, FLOATS, INTS, SIZES, Sample, Samples, ends};
 
-/// Every function over its dtypes and over the ways to broadcast.
+/// Every function over its dtypes and over the ways to broadcast, with special values and the ends of integers.
 pub(crate) struct Binary;
 
 fn dtypes(kind: BinaryKind) -> Vec<DType> {
@@ -30,6 +30,28 @@ pub(crate) const PATTERNS: [(&str, &str, &str); 11] = [
     ("middle", "[2, N, 3]", "[2, 1, 3]"),
     ("three axes", "[2, 1, 3]", "[N, 1]"),
     ("column of three axes", "[2, N, 3]", "[N, 1]"),
+];
+
+/// Bases and exponents that have a rule of their own: signs, zeros, infinities, integers odd and even, and no integers.
+const POWERS: [f64; 18] = [
+    f64::NAN,
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    2.0,
+    -2.0,
+    3.0,
+    -3.0,
+    0.5,
+    -0.5,
+    2.5,
+    -2.5,
+    15.0,
+    -16.0,
+    100.0,
 ];
 
 /// Keeps operands where the function is defined.
@@ -99,6 +121,32 @@ impl Case for Binary {
                     samples.add(dtype, format!("{op} transposed"), ("N <= 20", &[("N", 7)]), &body)?;
                 domain(kind, dtype, sample)?;
             }
+        }
+        for dtype in INTS {
+            for &kind in BinaryKind::ALL {
+                // Each end with each, but for divisions by 0.
+                let divides = matches!(kind, BinaryKind::Div | BinaryKind::Rem);
+                let (op, a) = (kind.name(), ends(dtype));
+                let b: Vec<i64> = a.iter().copied().filter(|b| !divides || *b != 0).collect();
+                if kind == BinaryKind::Pow {
+                    continue;
+                }
+                let body = format!(
+                    "%a = input \"a\" : {dtype}[N, 1]\n%b = input \"b\" : {dtype}[{}]\n%y = {op} %a, %b\nreturn %y",
+                    b.len()
+                );
+                let (label, sizes) = (format!("{op} of the ends"), [("N", a.len())]);
+                samples.add(dtype, label, ("N <= 9", &sizes), &body)?.ints("a", &a)?.ints("b", &b)?;
+            }
+        }
+        for dtype in FLOATS {
+            let body = format!(
+                "%a = input \"a\" : {dtype}[N, 1]\n%b = input \"b\" : {dtype}[{}]\n%y = pow %a, %b\nreturn %y",
+                POWERS.len()
+            );
+            let size = [("N", POWERS.len())];
+            let sample = samples.add(dtype, "pow of edges", ("N <= 65", &size), &body)?;
+            sample.floats("a", &POWERS)?.floats("b", &POWERS)?;
         }
         for op in ["div", "rem"] {
             let body =

@@ -3,10 +3,36 @@
 use rlx_ir::DType;
 
 use crate::Result;
-use crate::cases::{Case, Samples};
+use crate::cases::{Case, Samples, ends};
 
-/// Every pair of scalar dtypes.
+/// Every pair of scalar dtypes, with values around the ends of the ranges.
 pub(crate) struct Cast;
+
+/// Around the ends of integer dtypes and of f16, and between integers.
+const EDGES: [f64; 22] = [
+    -0.9,
+    -1.0,
+    127.5,
+    128.0,
+    -128.9,
+    -129.0,
+    255.9,
+    256.0,
+    32767.5,
+    -32769.0,
+    65504.0,
+    65520.0,
+    2_147_483_647.0,
+    2_147_483_648.0,
+    -2_147_483_649.0,
+    4_294_967_295.0,
+    4_294_967_296.0,
+    9.3e18,
+    -9.3e18,
+    1e39,
+    -1e39,
+    0.4,
+];
 
 impl Case for Cast {
     fn name(&self) -> &'static str {
@@ -32,6 +58,14 @@ impl Case for Cast {
                             sample.range("x", -100.0, 100.0)?;
                         }
                     }
+                }
+                let label = format!("edges to {to}");
+                if from.is_int() {
+                    let ends = ends(from);
+                    samples.add(from, label, ("N <= 65", &[("N", ends.len())]), &body)?.ints("x", &ends)?;
+                } else if from.is_float() {
+                    let size = [("N", EDGES.len())];
+                    samples.add(from, label, ("N <= 65", &size), &body)?.floats("x", &EDGES)?;
                 }
             }
         }

@@ -3,9 +3,9 @@
 use rlx_ir::DType;
 
 use crate::Result;
-use crate::cases::{Case, SIZES, Samples};
+use crate::cases::{Case, SIZES, Samples, ends};
 
-/// Every scalar dtype, and the ways to broadcast.
+/// Every scalar dtype, the ways to broadcast, and strided operands.
 pub(crate) struct Select;
 
 impl Case for Select {
@@ -33,8 +33,21 @@ impl Case for Select {
                     if dtype.is_float() {
                         sample.specials("a")?;
                     }
+                    if dtype.is_int() && pattern == "middle" && n == 4 {
+                        sample.ints("b", &ends(dtype)[3..])?;
+                    }
                 }
             }
+            let body = format!(
+                "%c = input \"c\" : bool[5, N]\n%a = input \"a\" : {dtype}[N, 5]\n%b = input \"b\" : {dtype}[N, 1]\n\
+                 %t = transpose %c {{perm = [1, 0]}}\n%y = select %t, %a, %b\nreturn %y"
+            );
+            samples.add(dtype, "transposed condition", ("N <= 9", &[("N", 7)]), &body)?;
+            let body = format!(
+                "%c = input \"c\" : bool[5, N]\n%a = input \"a\" : {dtype}[N, 5]\n%b = input \"b\" : {dtype}[5, 1]\n\
+                 %t = transpose %a {{perm = [1, 0]}}\n%y = select %c, %t, %b\nreturn %y"
+            );
+            samples.add(dtype, "transposed side", ("N <= 400", &[("N", 301)]), &body)?;
         }
         Ok(())
     }

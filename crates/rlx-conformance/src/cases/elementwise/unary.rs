@@ -4,9 +4,9 @@ use rlx_ir::DType;
 use rlx_ir::ops::elementwise::unary::UnaryKind;
 
 use crate::Result;
-use crate::cases::{Case, FLOATS, INTS, SIZES, Samples};
+use crate::cases::{Case, FLOATS, INTS, SIZES, Samples, ends};
 
-/// Every function over its dtypes.
+/// Every function over its dtypes, with special values and the ends of integers.
 pub(crate) struct Unary;
 
 /// The dtypes that a function takes.
@@ -44,6 +44,11 @@ impl Case for Unary {
                 let sample = samples.add(dtype, format!("{op} wide"), ("N <= 100", &[("N", 100)]), &body)?;
                 if dtype.is_float() {
                     sample.range("x", -60.0, 60.0)?.specials("x")?;
+                }
+                if dtype.is_int() {
+                    let ends = ends(dtype);
+                    let label = format!("{op} of the ends");
+                    samples.add(dtype, label, ("N <= 100", &[("N", ends.len())]), &body)?.ints("x", &ends)?;
                 }
                 let body = format!(
                     "%x = input \"x\" : {dtype}[N, 5]\n%t = transpose %x {{perm = [1, 0]}}\n%y = {op} %t\nreturn %y"

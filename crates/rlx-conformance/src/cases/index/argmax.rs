@@ -3,7 +3,7 @@
 use rlx_ir::DType;
 
 use crate::Result;
-use crate::cases::{Case, SIZES, Samples, numbers};
+use crate::cases::{Case, SIZES, Samples, ends, numbers};
 
 /// Every dtype and axis, with ties and NaN; an empty axis is refused.
 pub(crate) struct ArgMax;
@@ -15,6 +15,10 @@ impl Case for ArgMax {
 
     fn generate(&self, samples: &mut Samples) -> Result<()> {
         for dtype in numbers().chain([DType::Bool]) {
+            let body = format!(
+                "%x = input \"x\" : {dtype}[N, 5]\n%t = transpose %x {{perm = [1, 0]}}\n%y = argmax %t {{axis = 1}}\nreturn %y"
+            );
+            samples.add(dtype, "transposed", ("N <= 9", &[("N", 7)]), &body)?;
             for (shape, axis) in [("[3, N]", -1), ("[3, N]", 1), ("[N, 3]", 0), ("[2, N, 3]", 1), ("[N]", 0)]
             {
                 let body =
@@ -32,6 +36,12 @@ impl Case for ArgMax {
                     if n == 65 && dtype != DType::Bool {
                         sample.range("x", 0.0, 1e-30)?;
                     }
+                }
+                if dtype.is_int() && shape == "[N, 3]" {
+                    let ends = ends(dtype);
+                    let (label, size) = (format!("{shape} of the ends"), [("N", ends.len())]);
+                    let sample = samples.add(dtype, label, (symbols, &size), &body)?;
+                    sample.ints("x", &ends.repeat(3))?;
                 }
                 samples
                     .add(dtype, format!("{shape} axis {axis} empty"), (symbols, &[("N", 0)]), &body)?

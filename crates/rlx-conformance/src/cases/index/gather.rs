@@ -1,6 +1,7 @@
 //! `gather`.
 
 use rlx_ir::DType;
+use rlx_ir::quant::BlockType;
 
 use crate::Result;
 use crate::cases::{Case, SIZES, Samples, blocks};
@@ -32,7 +33,7 @@ impl Case for Gather {
                 }
             }
         }
-        for dtype in [DType::F32, DType::F16, DType::I8] {
+        for dtype in [DType::F32, DType::F16, DType::I8, DType::I64, DType::Bool] {
             for index in [DType::I32, DType::I64, DType::U32] {
                 for (axis, shape) in
                     [(0, "[6]"), (0, "[6, 2, 2]"), (1, "[2, 6, 3]"), (2, "[2, 1, 6]"), (-1, "[3, 6]")]
@@ -44,6 +45,24 @@ impl Case for Gather {
                     let label = format!("axis {axis} of {shape} by {index}");
                     samples.add(dtype, label, ("N <= 9", &[("N", 4)]), &body)?.indices("i", 6)?;
                 }
+            }
+        }
+        for index in [DType::I64, DType::U32] {
+            for dtype in [DType::Block(BlockType::Q8_0), DType::Block(BlockType::Q4_K)] {
+                let width = 2 * dtype.block_elems();
+                let body = format!(
+                    "%t = input \"t\" : {dtype}[7, {width}]\n%i = input \"i\" : {index}[N]\n%y = gather %t, %i {{axis = 0}}\nreturn %y"
+                );
+                samples.add(dtype, format!("by {index}"), ("N <= 9", &[("N", 4)]), &body)?.indices("i", 7)?;
+            }
+            for axis in [0, 1] {
+                let body = format!(
+                    "%t = input \"t\" : i16[4, 4]\n%i = input \"i\" : {index}[2]\n%y = gather %t, %i {{axis = {axis}}}\nreturn %y"
+                );
+                // As many bits of i32 would be row 1.
+                let far = if index == DType::I64 { (1 << 32) + 1 } else { 1 << 31 };
+                let label = format!("index {far} of axis {axis} by {index}");
+                samples.add(DType::I16, label, ("", &[]), &body)?.ints("i", &[0, far])?.refuse();
             }
         }
         for dtype in [DType::F32, DType::F64] {

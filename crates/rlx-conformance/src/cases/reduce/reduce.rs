@@ -4,9 +4,9 @@ use rlx_ir::DType;
 use rlx_ir::ops::reduce::reduce::ReduceKind;
 
 use crate::Result;
-use crate::cases::{Case, FLOATS, SIZES, Samples, numbers};
+use crate::cases::{Case, FLOATS, SIZES, Samples, ends, numbers};
 
-/// Every reduction over its dtypes and over choices of axes.
+/// Every reduction over its dtypes and over choices of axes, with special values and the ends of integers.
 pub(crate) struct Reduce;
 
 impl Case for Reduce {
@@ -43,6 +43,25 @@ impl Case for Reduce {
                     format!("%x = input \"x\" : {dtype}[2, N]\n%y = {op} %x {{axes = [1]}}\nreturn %y");
                 for n in SIZES {
                     samples.add(dtype, format!("{op} rows n={n}"), ("N <= 65", &[("N", n)]), &body)?;
+                }
+                if dtype.is_int() {
+                    let ends = ends(dtype);
+                    let label = format!("{op} of the ends");
+                    let values = ends.repeat(2);
+                    samples
+                        .add(dtype, label, ("N <= 65", &[("N", ends.len())]), &body)?
+                        .ints("x", &values)?;
+                }
+                if dtype.is_float() {
+                    let label = format!("{op} rows of specials");
+                    samples.add(dtype, label, ("N <= 65", &[("N", 5)]), &body)?.specials("x")?;
+                }
+                let body = format!(
+                    "%x = input \"x\" : {dtype}[2, 3, N, 1, 5]\n%y = {op} %x {{axes = [0, 2, 4]}}\nreturn %y"
+                );
+                for n in [0, 4] {
+                    let label = format!("{op} every other axis n={n}");
+                    samples.add(dtype, label, ("N <= 9", &[("N", n)]), &body)?;
                 }
                 let body = format!(
                     "%x = input \"x\" : {dtype}[N, 5]\n%t = transpose %x {{perm = [1, 0]}}\n\

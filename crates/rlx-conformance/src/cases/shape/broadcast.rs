@@ -3,9 +3,9 @@
 use rlx_ir::DType;
 
 use crate::Result;
-use crate::cases::{Case, Samples};
+use crate::cases::{Case, Samples, blocks};
 
-/// Every dtype; new axes, axes of size 1, and a view of a view.
+/// Every dtype; new axes, axes of size 1, a view of a view, a weight, and whole blocks.
 pub(crate) struct Broadcast;
 
 impl Case for Broadcast {
@@ -34,6 +34,17 @@ impl Case for Broadcast {
                  %y = broadcast %s {{shape = [N, 3]}}\nreturn %y"
             );
             samples.add(dtype, "of a slice", ("N <= 9", &[("N", 5)]), &body)?;
+            let body = format!(
+                "%x = weight \"x\" : {dtype}[3, 1] = seed 4\n%y = broadcast %x {{shape = [N, 3, 2]}}\nreturn %y"
+            );
+            samples.add(dtype, "of a weight", ("N <= 9", &[("N", 5)]), &body)?;
+        }
+        for dtype in blocks() {
+            let width = 2 * dtype.block_elems();
+            let body = format!(
+                "%x = input \"x\" : {dtype}[3, 1, {width}]\n%y = broadcast %x {{shape = [3, N, {width}]}}\nreturn %y"
+            );
+            samples.add(dtype, "rows of blocks", ("N <= 4", &[("N", 2)]), &body)?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use rlx_ir::DType;
 use crate::Result;
 use crate::cases::{Case, Samples};
 
-/// Every dtype; both sides, symbolic amounts, nothing at all, and a strided operand.
+/// Every dtype; both sides, symbolic and negative amounts, whole rows, nothing at all, and a strided operand.
 pub(crate) struct Pad;
 
 impl Case for Pad {
@@ -30,7 +30,14 @@ impl Case for Pad {
                     samples.add(dtype, format!("{label} n={n}"), ("N <= 9", &[("N", n)]), &body)?;
                 }
             }
+            let body = format!(
+                "%x = input \"x\" : {dtype}[2, N, 3]\n\
+                 %y = pad %x {{low = [1, 0, 0], high = [0, N, 0], value = {value}}}\nreturn %y"
+            );
+            samples.add(dtype, "whole rows", ("N <= 90", &[("N", 70)]), &body)?;
         }
+        let body = "%x = input \"x\" : f32[N]\n%y = pad %x {low = [N - 3], high = [0]}\nreturn %y";
+        samples.add(DType::F32, "a negative amount", ("N <= 9", &[("N", 2)]), body)?.refuse();
         Ok(())
     }
 }

@@ -31,6 +31,13 @@ impl Case for Slice {
                     samples.add(dtype, format!("{label} n={n}"), ("N <= 9", &[("N", n)]), &body)?;
                 }
             }
+            let body = format!(
+                "%x = weight \"x\" : {dtype}[6, 3] = seed 5\n\
+                 %y = slice %x {{axis = 0, start = N, len = 2, step = 2}}\nreturn %y"
+            );
+            for n in [0, 3] {
+                samples.add(dtype, format!("of a weight n={n}"), ("N <= 3", &[("N", n)]), &body)?;
+            }
         }
         for dtype in blocks() {
             let block = dtype.block_elems();

@@ -3,9 +3,9 @@
 use rlx_ir::DType;
 
 use crate::Result;
-use crate::cases::{Case, SIZES, Samples};
+use crate::cases::{Case, SIZES, Samples, blocks};
 
-/// Every dtype and permutations of three axes; twice; into an op that wants dense rows.
+/// Every dtype and permutations of three axes; twice; of whole blocks; into an op that wants dense rows.
 pub(crate) struct Transpose;
 
 impl Case for Transpose {
@@ -29,6 +29,13 @@ impl Case for Transpose {
                  %y = transpose %t {{perm = [2, 0, 1]}}\nreturn %t, %y"
             );
             samples.add(dtype, "twice", ("N <= 9", &[("N", 5)]), &body)?;
+        }
+        for dtype in blocks() {
+            let width = 2 * dtype.block_elems();
+            let body = format!(
+                "%x = input \"x\" : {dtype}[N, 3, {width}]\n%y = transpose %x {{perm = [1, 0, 2]}}\nreturn %y"
+            );
+            samples.add(dtype, "rows of blocks", ("N <= 4", &[("N", 2)]), &body)?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytemuck::Pod;
 use half::{bf16, f16};
 use rlx_ir::bail;
+use rlx_ir::ops::elementwise::binary::BinaryKind;
 
 use super::{TASK_ELEMS, TILE};
 use crate::error::{Error, Result};
@@ -28,6 +29,8 @@ pub enum Arithmetic {
     Max,
     /// NaN where either is NaN.
     Min,
+    /// a to the power of b, of f64.
+    Pow,
     /// Bitwise; integers only, as what follows.
     And,
     Or,
@@ -73,6 +76,7 @@ macro_rules! integers {
                     Arithmetic::Both => each(a, b, out, |a, b| Self::from(a != 0 && b != 0)),
                     Arithmetic::Either => each(a, b, out, |a, b| Self::from(a != 0 || b != 0)),
                     Arithmetic::OneOf => each(a, b, out, |a, b| Self::from((a != 0) != (b != 0))),
+                    Arithmetic::Pow => false,
                 }
             }
         }
@@ -80,7 +84,7 @@ macro_rules! integers {
 }
 
 macro_rules! floats {
-    ($($t:ty)*) => {$(
+    ($($t:ty, $pow:expr;)*) => {$(
         impl Number for $t {
             fn apply(op: Arithmetic, a: &[Self], b: &[Self], out: &mut [Self]) -> bool {
                 match op {
@@ -91,6 +95,7 @@ macro_rules! floats {
                     Arithmetic::Rem => each(a, b, out, |a, b| a % b),
                     Arithmetic::Max => each(a, b, out, |a, b| if a > b || a.is_nan() { a } else { b }),
                     Arithmetic::Min => each(a, b, out, |a, b| if a < b || a.is_nan() { a } else { b }),
+                    Arithmetic::Pow => $pow(a, b, out),
                     _ => false,
                 }
             }
@@ -99,7 +104,13 @@ macro_rules! floats {
 }
 
 integers!(i8 i16 i32 i64 u8 u32);
-floats!(f32 f16 bf16 f64);
+// The narrower ones have a function of vectors.
+floats! {
+    f32, |_, _, _| false;
+    f16, |_, _, _| false;
+    bf16, |_, _, _| false;
+    f64, |a, b, out| each(a, b, out, |a, b| BinaryKind::Pow.apply(a, b));
+}
 
 /// `out = op(a, b)` of operands of any strides, which are broadcast by strides of 0. Integers wrap.
 ///
@@ -123,8 +134,8 @@ pub fn arithmetic<T: Number>(
             let (x, y) = scratch.split_at_mut(TILE);
             for (t, out) in out.chunks_mut(TILE).enumerate() {
                 let (start, count) = (i * task + t * TILE, out.len());
-                let a = in_order(&axes, 0, a.data, start, &mut x[..count]);
-                let b = in_order(&axes, 1, b.data, start, &mut y[..count]);
+                let a = axes.in_order(0, a.data, start, &mut x[..count]);
+                let b = axes.in_order(1, b.data, start, &mut y[..count]);
                 if !T::apply(op, a, b, out) {
                     refused.store(true, Ordering::Relaxed);
                 }
@@ -135,19 +146,4 @@ pub fn arithmetic<T: Number>(
         bail!(InvalidArgument, "integer division by zero");
     }
     Ok(())
-}
-
-/// The elements of operand `n` from number `start` on: where they are, or in `scratch`.
-fn in_order<'a, T: Copy>(
-    axes: &Axes<2>,
-    n: usize,
-    data: &'a [T],
-    start: usize,
-    scratch: &'a mut [T],
-) -> &'a [T] {
-    if axes.is_dense(n) {
-        return &data[start..][..scratch.len()];
-    }
-    axes.read(n, data, start, scratch);
-    scratch
 }

@@ -10,7 +10,7 @@ use crate::kernels::memory::Convert;
 use crate::kernels::scratch::with_scratch;
 use crate::kernels::strided::{Axes, Strided};
 use crate::pool::chunks;
-use crate::simd::{Kernel, LANES, Simd};
+use crate::simd::{Kernel, LANES, Simd, math::pow};
 
 /// A function of two floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,11 +24,13 @@ pub enum Binary {
     Max,
     /// NaN where either is NaN.
     Min,
+    /// a to the power of b.
+    Pow,
 }
 
 impl Binary {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Add, Self::Sub, Self::Mul, Self::Div, Self::Max, Self::Min];
+    pub const ALL: [Self; 7] = [Self::Add, Self::Sub, Self::Mul, Self::Div, Self::Max, Self::Min, Self::Pow];
 
     /// Applies it to vectors.
     #[inline(always)]
@@ -40,6 +42,7 @@ impl Binary {
             Self::Div => s.div(a, b),
             Self::Max => s.max(a, b),
             Self::Min => s.min(a, b),
+            Self::Pow => pow(s, a, b),
         }
     }
 }
@@ -123,7 +126,7 @@ pub fn binary_strided<T: Element>(
 }
 
 /// The elements of operand `n` from number `start` on, as f32: where they are, or in `scratch`.
-fn widened<'a, T: Element>(
+pub(super) fn widened<'a, T: Element>(
     cpu: Cpu<'_>,
     axes: &Axes<2>,
     n: usize,
@@ -172,7 +175,7 @@ impl Kernel for Apply<'_> {
                 }
             };
         }
-        each!(Add Sub Mul Div Max Min);
+        each!(Add Sub Mul Div Max Min Pow);
     }
 }
 

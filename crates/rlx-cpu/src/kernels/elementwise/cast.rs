@@ -11,7 +11,7 @@ use crate::kernels::matmul::Element;
 use crate::kernels::memory::Convert;
 use crate::pool::chunks;
 
-/// A scalar dtype in memory. `bool` is `u8` with the values 0 and 1; see [`cast`] for how it is cast to.
+/// A scalar dtype in memory; `bool` is [`Truth`](super::Truth).
 pub trait Scalar: Copy + Send + Sync + 'static {
     /// Exactly, as the wide form that holds it.
     fn widen(self) -> Wide;
@@ -90,7 +90,7 @@ pub fn cast_floats<A: Element, B: Element>(cpu: Cpu<'_>, x: &[A], out: &mut [B])
     })
 }
 
-/// `out[i] = x[i]` in another dtype; to cast to `bool`, compare with 0 instead.
+/// `out[i] = x[i]` in another dtype.
 ///
 /// Errors: `InvalidArgument` for different lengths.
 pub fn cast<A: Scalar, B: Scalar>(cpu: Cpu<'_>, x: &[A], out: &mut [B]) -> Result<()> {

@@ -10,6 +10,13 @@ fn exact(op: Unary, x: f64) -> f64 {
     match op {
         Unary::Neg => -x,
         Unary::Abs => x.abs(),
+        Unary::Sign => {
+            if x == 0.0 {
+                x
+            } else {
+                x.signum()
+            }
+        }
         Unary::Exp => x.exp(),
         Unary::Log => x.ln(),
         Unary::Sqrt => x.sqrt(),
@@ -54,6 +61,24 @@ fn unary_functions_match_f64() {
     }
 }
 
+fn exact_binary(op: Binary, a: f32, b: f32) -> f32 {
+    match op {
+        Binary::Add => a + b,
+        Binary::Sub => a - b,
+        Binary::Mul => a * b,
+        Binary::Div => a / b,
+        Binary::Max => a.max(b),
+        Binary::Min => a.min(b),
+        Binary::Pow => libm::pow(a.into(), b.into()) as f32,
+    }
+}
+
+/// Equal; but that powers are rounded a little off the middle of two numbers.
+fn same(op: Binary, y: f32, expected: f32) -> bool {
+    let near = op == Binary::Pow && y.to_bits().abs_diff(expected.to_bits()) <= 1;
+    canonical(y) == canonical(expected) || near
+}
+
 #[test]
 fn binary_functions_broadcast_the_last_axis() {
     let mut numbers = Numbers::new(2);
@@ -65,16 +90,8 @@ fn binary_functions_broadcast_the_last_axis() {
                 let mut out = vec![f32::NAN; a.len()];
                 binary(cpu, op, &a, &b, &mut out).unwrap();
                 for (i, &y) in out.iter().enumerate() {
-                    let (a, b) = (a[i], b[i % period]);
-                    let expected = match op {
-                        Binary::Add => a + b,
-                        Binary::Sub => a - b,
-                        Binary::Mul => a * b,
-                        Binary::Div => a / b,
-                        Binary::Max => a.max(b),
-                        Binary::Min => a.min(b),
-                    };
-                    assert_eq!(y.to_bits(), expected.to_bits(), "{op:?} {period} {i}");
+                    let expected = exact_binary(op, a[i], b[i % period]);
+                    assert!(same(op, y, expected), "{op:?} {period} {i}: {y} {expected}");
                 }
             });
         }
@@ -82,7 +99,7 @@ fn binary_functions_broadcast_the_last_axis() {
     everywhere(|cpu| {
         for op in Binary::ALL {
             let mut out = [0.0; 2];
-            binary(cpu, op, &[f32::NAN, 1.0], &[1.0, f32::NAN], &mut out).unwrap();
+            binary(cpu, op, &[f32::NAN, 2.0], &[1.0, f32::NAN], &mut out).unwrap();
             assert!(out[0].is_nan() && out[1].is_nan(), "{op:?}");
             assert!(binary(cpu, op, &[1.0; 4], &[1.0; 3], &mut [0.0; 4]).is_err());
             assert!(binary(cpu, op, &[1.0; 4], &[], &mut [0.0; 4]).is_err());
@@ -123,17 +140,11 @@ fn binary_functions_broadcast_by_strides() {
                 binary_strided(cpu, op, &shape, operands, &mut narrow).unwrap();
                 for (i, (y, half)) in out.iter().zip(&narrow).enumerate() {
                     let (a, b) = (place(i, shape, of_a), place(i, shape, of_b));
-                    let f = |a: f32, b: f32| match op {
-                        Binary::Add => a + b,
-                        Binary::Sub => a - b,
-                        Binary::Mul => a * b,
-                        Binary::Div => a / b,
-                        Binary::Max => a.max(b),
-                        Binary::Min => a.min(b),
-                    };
-                    assert_eq!(canonical(*y), canonical(f(x[a], x[b])), "{op:?} {shape:?} {i}");
-                    let expected = f16::from_f32(f(halves[a].to_f32(), halves[b].to_f32()));
-                    assert!(*half == expected || half.is_nan() && expected.is_nan(), "{op:?} {shape:?} {i}");
+                    assert!(same(op, *y, exact_binary(op, x[a], x[b])), "{op:?} {shape:?} {i}");
+                    let expected = f16::from_f32(exact_binary(op, halves[a].to_f32(), halves[b].to_f32()));
+                    let near = same(op, half.to_f32(), expected.to_f32())
+                        || op == Binary::Pow && half.to_bits().abs_diff(expected.to_bits()) <= 1;
+                    assert!(near, "{op:?} {shape:?} {i}");
                 }
             });
         }
@@ -264,5 +275,170 @@ fn casts_round_floats_clamp_them_to_integers_and_wrap_integers() {
         cast(cpu, &many, &mut floats).unwrap();
         assert!(floats.iter().zip(&many).all(|(f, &i)| canonical(*f) == canonical(i as f32)));
         assert!(cast(cpu, &many, &mut [0f32; 3]).is_err());
+    });
+}
+
+#[test]
+fn powers_have_the_special_values_of_the_standard() {
+    let special = [
+        f32::NAN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        2.0,
+        -2.0,
+        3.0,
+        -3.0,
+        2.5,
+        -2.5,
+        f32::MAX,
+        f32::MIN,
+        f32::MIN_POSITIVE,
+        -1e-45,
+        1e-45,
+        1.0 + f32::EPSILON,
+        -1.0 - f32::EPSILON,
+        8_388_607.0,
+        -8_388_607.0,
+        16_777_215.0,
+        16_777_216.0,
+        8_388_607.5,
+        -127.0,
+        128.0,
+        149.0,
+        -149.0,
+        150.0,
+    ];
+    let pairs = special.iter().flat_map(|&a| special.map(|b| (a, b)));
+    let (a, b): (Vec<f32>, Vec<f32>) = pairs.unzip();
+    everywhere(|cpu| {
+        let mut out = vec![0.0; a.len()];
+        binary(cpu, Binary::Pow, &a, &b, &mut out).unwrap();
+        for ((a, b), y) in a.iter().zip(&b).zip(&out) {
+            let expected = libm::pow(f64::from(*a), f64::from(*b)) as f32;
+            assert_eq!(canonical(*y), canonical(expected), "{a:e} to the {b:e}: {y:e}, not {expected:e}");
+        }
+    });
+}
+
+#[test]
+fn powers_are_within_a_unit_of_the_last_place() {
+    let mut numbers = Numbers::new(9);
+    let a: Vec<f32> = (0..50_000).map(|_| (numbers.float() * 80.0).exp2()).collect();
+    let mut log2 = || match numbers.float() {
+        up if up > 0.0 => up * 127.9,
+        down => down * 151.0,
+    };
+    let b: Vec<f32> = a.iter().map(|a| log2() / a.log2()).collect();
+    let run = |cpu: Cpu<'_>| {
+        let mut out = vec![0.0; a.len()];
+        binary(cpu, Binary::Pow, &a, &b, &mut out).unwrap();
+        out
+    };
+    let reference: Vec<f64> = a.iter().zip(&b).map(|(&a, &b)| libm::pow(a.into(), b.into())).collect();
+    // Half a unit of a number above 2^n, relative to it, is 2^-24; subnormal ones are 2^-149 apart.
+    let tolerance = |i: usize| (reference[i].abs() * 6.0e-8).max(7.1e-46);
+    everywhere(|cpu| close(&format!("pow {cpu:?}"), &run(cpu), &reference, tolerance));
+    same_bits_everywhere(run);
+}
+
+#[test]
+fn exact_functions_wrap_and_keep_nan() {
+    fn of<T: Exact + std::fmt::Debug + PartialEq>(op: Unary, x: &[T], expected: &[T]) {
+        everywhere(|cpu| {
+            let mut out = x.to_vec();
+            unary_exact(cpu, op, x, &mut out).unwrap();
+            assert_eq!(out, expected, "{op:?}");
+        });
+    }
+    of(Unary::Neg, &[i8::MIN, 1, 0], &[i8::MIN, -1, 0]);
+    of(Unary::Abs, &[i64::MIN, -5, 5], &[i64::MIN, 5, 5]);
+    of(Unary::Sign, &[i16::MIN, 0, 7], &[-1, 0, 1]);
+    of(Unary::Relu, &[i32::MIN, 0, 7], &[0, 0, 7]);
+    of(Unary::Neg, &[0u8, 1, 255], &[0, 255, 1]);
+    of(Unary::Sign, &[0u32, 1, u32::MAX], &[0, 1, 1]);
+    of(Unary::Sign, &[-2.5, 0.0, 1e300, f64::INFINITY], &[-1.0, 0.0, 1.0, 1.0]);
+    of(Unary::Exp, &[0.0, f64::NEG_INFINITY], &[1.0, 0.0]);
+    everywhere(|cpu| {
+        let mut out = [0.0f64; 2];
+        for op in [Unary::Neg, Unary::Sign, Unary::Relu, Unary::Sqrt, Unary::Round, Unary::Erf] {
+            unary_exact(cpu, op, &[f64::NAN, -0.0], &mut out).unwrap();
+            assert!(out[0].is_nan() && (out[1] == 0.0), "{op:?}");
+        }
+        assert!(unary_exact(cpu, Unary::Exp, &[1i32], &mut [0]).is_err());
+        assert!(unary_exact(cpu, Unary::Gelu, &[1f64], &mut [0.0]).is_err());
+        assert!(unary_exact(cpu, Unary::Neg, &[1f64], &mut [0.0, 0.0]).is_err());
+    });
+}
+
+type OfFloats = fn(f32, f32) -> bool;
+
+#[test]
+fn comparisons_and_choices_broadcast_by_strides() {
+    let x: Vec<f32> = Numbers::new(7).floats(120_000).into_iter().map(|x| (x * 3.0).round()).collect();
+    let halves: Vec<bf16> = x.iter().map(|&x| bf16::from_f32(x)).collect();
+    let truths: Vec<Truth> = x.iter().map(|&x| Truth::from(x > 0.0)).collect();
+    let functions: [(Comparison, OfFloats); 6] = [
+        (Comparison::Eq, |a, b| a == b),
+        (Comparison::Ne, |a, b| a != b),
+        (Comparison::Lt, |a, b| a < b),
+        (Comparison::Le, |a, b| a <= b),
+        (Comparison::Gt, |a, b| a > b),
+        (Comparison::Ge, |a, b| a >= b),
+    ];
+    for (shape, of_a, of_b) in BROADCASTS {
+        let count = shape.iter().product();
+        everywhere(|cpu| {
+            let mut out = vec![Truth::from(false); count];
+            for (op, f) in functions {
+                let operands = [&of_a, &of_b].map(|strides| Strided { data: &x[..], strides });
+                compare(cpu, op, &shape, operands, &mut out).unwrap();
+                let fits = |out: &[Truth]| {
+                    out.iter()
+                        .enumerate()
+                        .all(|(i, y)| y.get() == f(x[place(i, shape, of_a)], x[place(i, shape, of_b)]))
+                };
+                assert!(fits(&out), "{op:?} {shape:?}");
+                let operands = [&of_a, &of_b].map(|strides| Strided { data: &halves[..], strides });
+                compare_floats(cpu, op, &shape, operands, &mut out).unwrap();
+                assert!(fits(&out), "{op:?} {shape:?}");
+            }
+            let mut chosen = vec![0.0; count];
+            let condition = Strided { data: &truths[..], strides: &of_b };
+            let sides = [&of_a, &of_b].map(|strides| Strided { data: &x[..], strides });
+            select(cpu, &shape, condition, sides, &mut chosen).unwrap();
+            for (i, y) in chosen.iter().enumerate() {
+                let (a, b) = (place(i, shape, of_a), place(i, shape, of_b));
+                assert_eq!(*y, if truths[b].get() { x[a] } else { x[b] }, "{shape:?} {i}");
+            }
+        });
+    }
+    everywhere(|cpu| {
+        let (nan, strides) = ([f32::NAN], [1]);
+        let of = || Strided { data: &nan[..], strides: &strides };
+        for (op, _) in functions {
+            let mut out = [Truth::from(true)];
+            compare(cpu, op, &[1], [of(), of()], &mut out).unwrap();
+            assert_eq!(out[0].get(), op == Comparison::Ne, "{op:?}");
+        }
+        assert!(compare(cpu, Comparison::Eq, &[2], [of(), of()], &mut [Truth::from(true); 2]).is_err());
+        assert!(compare(cpu, Comparison::Eq, &[1], [of(), of()], &mut []).is_err());
+        // Any byte but 0 is true.
+        let bytes: &[Truth] = bytemuck::cast_slice(&[0u8, 1, 2, 255]);
+        let mut out = [Truth::from(true); 4];
+        logical_not(cpu, bytes, &mut out).unwrap();
+        assert_eq!(bytemuck::cast_slice::<_, u8>(&out), [1, 0, 0, 0]);
+        let mut out = [7u8; 4];
+        cast(cpu, bytes, &mut out).unwrap();
+        assert_eq!(out, [0, 1, 1, 1]);
+        let mut out = [Truth::from(true); 4];
+        cast(cpu, &[f32::NAN, -0.0, 0.4, 1e-45], &mut out).unwrap();
+        assert_eq!(bytemuck::cast_slice::<_, u8>(&out), [1, 0, 1, 1]);
+        assert!(logical_not(cpu, bytes, &mut out[..3]).is_err());
     });
 }

@@ -15,6 +15,8 @@ use crate::simd::{Kernel, LANES, Simd, math};
 pub enum Unary {
     Neg,
     Abs,
+    /// -1, 0 (of either sign) or 1.
+    Sign,
     Exp,
     /// The natural logarithm.
     Log,
@@ -41,9 +43,10 @@ pub enum Unary {
 
 impl Unary {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Neg,
         Self::Abs,
+        Self::Sign,
         Self::Exp,
         Self::Log,
         Self::Sqrt,
@@ -70,6 +73,10 @@ impl Unary {
         match self {
             Self::Neg => s.neg(x),
             Self::Abs => s.abs(x),
+            Self::Sign => {
+                let not_above = s.select(s.lt(x, s.zero()), s.splat(-1.0), x);
+                s.select(s.lt(s.zero(), x), s.splat(1.0), not_above)
+            }
             Self::Exp => math::exp(s, x),
             Self::Log => math::ln(s, x),
             Self::Sqrt => s.sqrt(x),
@@ -132,7 +139,7 @@ impl Kernel for Apply<'_> {
                 }
             };
         }
-        each!(Neg Abs Exp Log Sqrt Rsqrt Reciprocal Sin Cos Tanh Erf Sigmoid Relu Gelu GeluTanh Silu Square Floor Ceil
+        each!(Neg Abs Sign Exp Log Sqrt Rsqrt Reciprocal Sin Cos Tanh Erf Sigmoid Relu Gelu GeluTanh Silu Square Floor Ceil
               Round);
     }
 }

@@ -172,3 +172,85 @@ fn rows_without_a_place_are_refused() {
         run(0, 3, 2, &[3], 0).unwrap();
     });
 }
+
+#[test]
+fn argmax_takes_the_first_along_any_axis() {
+    everywhere(|cpu| {
+        let mut x = vec![0.0f32; 3 * 50];
+        (x[20], x[30]) = (5.0, 5.0);
+        x[50..100].fill(f32::NEG_INFINITY);
+        (x[110], x[120]) = (-f32::NAN, f32::INFINITY);
+        let mut out = [7; 3];
+        argmax(cpu, [3, 50, 1], &x, &mut out).unwrap();
+        assert_eq!(out, [20, 0, 10]);
+        argmax(cpu, [1, 4, 1], &[0.0, -0.0, 0.0, -1.0], &mut out[..1]).unwrap();
+        assert_eq!(out[0], 0);
+        assert!(argmax::<f32>(cpu, [3, 0, 1], &[], &mut out).is_err());
+        assert!(argmax(cpu, [3, 50, 2], &x, &mut out).is_err());
+        argmax::<i8>(cpu, [0, 5, 4], &[], &mut []).unwrap();
+    });
+    let mut numbers = Numbers::new(8);
+    for [outer, size, inner] in [[2, 9, 3], [3, 5, 1300], [700, 33, 4], [1, 1, 2]] {
+        let x: Vec<i64> = (0..outer * size * inner).map(|_| numbers.next() as i64 >> 60).collect();
+        let expected: Vec<i32> = (0..outer * inner)
+            .map(|i| {
+                let at = |k: usize| x[(i / inner * size + k) * inner + i % inner];
+                (1..size).fold(0, |best, k| if at(k) > at(best) { k } else { best }) as i32
+            })
+            .collect();
+        let halves: Vec<f16> = x.iter().map(|&x| f16::from_f32(x as f32)).collect();
+        everywhere(|cpu| {
+            let mut out = vec![-1; outer * inner];
+            argmax(cpu, [outer, size, inner], &x, &mut out).unwrap();
+            assert_eq!(out, expected);
+            argmax(cpu, [outer, size, inner], &halves, &mut out).unwrap();
+            assert_eq!(out, expected);
+        });
+    }
+}
+
+#[test]
+fn rows_are_gathered_along_any_axis() {
+    for [outer, size, inner] in [[1, 6, 1], [4, 6, 1], [3, 6, 5], [900, 6, 70], [50_000, 6, 1], [2, 6, 0]] {
+        let x: Vec<u32> = (0..(outer * size * inner) as u32).collect();
+        let rows = [5, 0, 3, 3];
+        let expected: Vec<u32> = (0..outer)
+            .flat_map(|o| rows.map(|row| (o * size + row) * inner))
+            .flat_map(|at| at as u32..(at + inner) as u32)
+            .collect();
+        everywhere(|cpu| {
+            let mut out = vec![0; expected.len()];
+            gather(cpu, [outer, size, inner], &x, &rows, &mut out).unwrap();
+            assert_eq!(out, expected);
+            assert!(gather(cpu, [outer, size, inner], &x, &[0, 1, 2, 6], &mut out).is_err());
+            assert!(gather(cpu, [outer, size + 1, inner.max(1)], &x, &rows, &mut out).is_err());
+        });
+    }
+    everywhere(|cpu| gather::<u8>(cpu, [0, 2, 3], &[], &[9], &mut []).unwrap());
+}
+
+#[test]
+fn iota_counts_along_its_axis() {
+    for [outer, size, inner] in
+        [[1, 7, 1], [3, 7, 1], [2, 3, 5], [100, 127, 9], [30_000, 5, 1], [0, 3, 3], [2, 0, 2]]
+    {
+        let expected: Vec<usize> = (0..outer * size * inner).map(|i| i / inner % size).collect();
+        everywhere(|cpu| {
+            let mut out = vec![-1i8; expected.len()];
+            iota(cpu, [outer, size, inner], &mut out).unwrap();
+            assert!(out.iter().zip(&expected).all(|(y, e)| *y as usize == *e));
+            let mut out = vec![f16::NAN; expected.len()];
+            iota(cpu, [outer, size, inner], &mut out).unwrap();
+            assert!(out.iter().zip(&expected).all(|(y, e)| y.to_f32() == *e as f32));
+        });
+    }
+    everywhere(|cpu| {
+        assert!(iota(cpu, [1, 129, 1], &mut [0i8; 129]).unwrap_err().message().contains("cannot hold"));
+        iota(cpu, [1, 256, 1], &mut [0u8; 256]).unwrap();
+        assert!(iota(cpu, [1, 3, 2], &mut [0f32; 5]).is_err());
+        // Rounded once, to even.
+        let mut out = vec![bf16::ZERO; 260];
+        iota(cpu, [1, 260, 1], &mut out).unwrap();
+        assert_eq!((out[257].to_f32(), out[259].to_f32()), (256.0, 260.0));
+    });
+}

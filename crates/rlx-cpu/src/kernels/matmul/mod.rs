@@ -3,12 +3,14 @@
 //! - [`packed`]: `x[M, K] · w[N, K]ᵀ` with a weight that was repacked once ([`Packed`]); float and block types.
 //! - [`quantized`]: the same with an activation of block type `q8_f32`: exact integer dot products within a block.
 //! - [`dense`]: batched products of two f32 operands with any strides.
+//! - [`double`]: of two f64 operands.
 //!
 //! **Order of sums.** Every element of a result is accumulated in one f32 lane over ascending k with fused
 //! multiply-adds (vector lanes are columns), whatever M, N, the blocking or the thread count. So a row has the same
 //! bits in every batch. `quantized` accumulates block by block in the same way.
 
 mod dense;
+mod double;
 mod epilogue;
 pub mod format;
 mod gemm;
@@ -25,6 +27,7 @@ pub(crate) use gemm::Multiply;
 pub(crate) use tile::Start;
 
 pub use dense::{Operand, dense};
+pub use double::{Right, double};
 pub use epilogue::{Activation, Element, Epilogue, Residual};
 pub use packed::{Arrangement, Line, Packed, PackedBuf, PackedShape, PackedStack, decode_row};
 pub use product::{Rows, packed};

@@ -497,3 +497,25 @@ fn a_dense_product_has_the_bits_of_a_packed_one() {
         assert_eq!(out, run(cpu, &w.packed(), &x, m, &Epilogue::default()));
     });
 }
+
+#[test]
+fn products_of_doubles_are_near_the_exact_ones() {
+    for (m, n, k) in [(1, 1, 1), (5, 7, 33), (130, 20, 64), (3, 4, 0), (0, 4, 3)] {
+        let mut numbers = Numbers::new(11);
+        let mut doubles = |len: usize| (0..len).map(|_| f64::from(numbers.float())).collect::<Vec<_>>();
+        let (a, b) = (doubles(m * k), doubles(k * n));
+        for right in [Right::Plain, Right::Transposed] {
+            let at = |k_: usize, j: usize| if right == Right::Plain { k_ * n + j } else { j * k + k_ };
+            everywhere(|cpu| {
+                let mut out = vec![7.0; m * n];
+                double(cpu, [m, n, k], &a, (&b, right), &mut out).unwrap();
+                for (i, y) in out.iter().enumerate() {
+                    let terms = (0..k).map(|k_| a[i / n * k + k_] * b[at(k_, i % n)]);
+                    let sum: f64 = terms.sum();
+                    assert!((y - sum).abs() < 1e-14 * (k as f64 + 1.0), "{m} {n} {k} {right:?}: {y} {sum}");
+                }
+                assert!(double(cpu, [m, n, k + 1], &a, (&b, right), &mut out).is_err() || m == 0);
+            });
+        }
+    }
+}

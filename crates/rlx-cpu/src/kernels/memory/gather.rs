@@ -4,7 +4,7 @@ use rlx_ir::DType;
 use rlx_ir::bail;
 use rlx_ir::quant::BlockType;
 
-use super::indices;
+use super::{Index, indices};
 use crate::error::{Error, Result};
 use crate::kernels::Cpu;
 use crate::kernels::matmul::{Element, Packed, decode_row, load_part, store_part};
@@ -46,7 +46,7 @@ pub fn gather_rows<T: Element, Y: Element>(
     cpu: Cpu<'_>,
     cols: usize,
     table: &[T],
-    ids: &[i32],
+    ids: &[impl Index],
     out: &mut [Y],
 ) -> Result<()> {
     check("gather", cols, ids.len(), out.len())?;
@@ -64,7 +64,7 @@ pub fn gather_block_rows<Y: Element>(
     block: BlockType,
     cols: usize,
     table: &[u8],
-    ids: &[i32],
+    ids: &[impl Index],
     out: &mut [Y],
 ) -> Result<()> {
     check("gather", cols, ids.len(), out.len())?;
@@ -86,7 +86,7 @@ pub fn gather_block_rows<Y: Element>(
 pub fn gather_packed_rows<Y: Element>(
     cpu: Cpu<'_>,
     table: &Packed<'_>,
-    ids: &[i32],
+    ids: &[impl Index],
     out: &mut [Y],
 ) -> Result<()> {
     let cols = table.shape().depth();

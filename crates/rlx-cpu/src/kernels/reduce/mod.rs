@@ -1,15 +1,25 @@
-//! Reductions over one axis of `[outer, axis, inner]`.
+//! Reductions over axes.
 //!
-//! Where `inner` is 1 the order is 16 strided partial results, then a fixed tree; else the axis in ascending order. It
-//! depends on the sizes alone.
+//! [`reduce`] is for f32, f16 and bf16, which are computed in f32 and rounded once; [`reduce_exact`] for integers and f64: both
+//! over one axis of `[outer, axis, inner]`. [`reduce_axes`] reduces any axes of any of these.
+//!
+//! Where `inner` is 1 the order is 16 strided partial results, then a fixed tree; else the axis in ascending order. Of several
+//! axes the last come first. The order depends on the sizes alone.
 
+mod axes;
+mod exact;
 #[cfg(test)]
 mod tests;
+
+pub use axes::{Reducible, reduce_axes};
+pub use exact::{Folded, reduce_exact};
 
 use rlx_ir::bail;
 
 use super::Cpu;
-use super::matmul::{load_part, store_part};
+use super::matmul::{Element, load_part, store_part};
+use super::memory::Convert;
+use super::scratch::with_scratch;
 use crate::error::{Error, Result};
 use crate::pool::chunks;
 use crate::simd::{Kernel, LANES, Simd, reduce_max, reduce_min, reduce_prod, reduce_sum};
@@ -21,25 +31,49 @@ pub enum Reduction {
     Sum,
     /// Σ x / n; NaN of nothing.
     Mean,
-    /// The largest, NaN where any is NaN; negative infinity of nothing.
+    /// The largest, NaN where any is NaN; the lowest value of the dtype, or negative infinity, of nothing.
     Max,
-    /// The smallest, NaN where any is NaN; infinity of nothing.
+    /// The smallest, NaN where any is NaN; the highest value of the dtype, or infinity, of nothing.
     Min,
     /// Π x; 1 of nothing.
     Prod,
 }
 
-/// `out[o, i] = reduce(x[o, :, i])`, all f32.
+/// `out[o, i] = reduce(x[o, :, i])`.
 ///
-/// Shapes: x `[outer, axis, inner]`, out `[outer, inner]`. Errors: `InvalidArgument` where lengths do not agree.
-pub fn reduce(
+/// Shapes: x `[outer, axis, inner]`, out `[outer, inner]`. Dtypes: f32, f16, bf16, each. Errors: `InvalidArgument` where lengths do
+/// not agree.
+pub fn reduce<X: Element, Y: Element>(
     cpu: Cpu<'_>,
     reduction: Reduction,
-    [outer, axis, inner]: [usize; 3],
-    x: &[f32],
-    out: &mut [f32],
+    sizes: [usize; 3],
+    x: &[X],
+    out: &mut [Y],
 ) -> Result<()> {
-    check("reduce", [outer, axis, inner], x.len(), out.len())?;
+    let [_, axis, inner] = sizes;
+    each_line(cpu, sizes, x, out, |x, out| match X::as_f32(x) {
+        _ if inner > 1 => cpu.level.dispatch(Columns { reduction, axis, x, out }),
+        Some(x) => line(cpu, reduction, x, out),
+        None => with_scratch(axis, |wide: &mut [f32]| {
+            cpu.level.dispatch(Convert { x, out: &mut *wide });
+            line(cpu, reduction, wide, out);
+        }),
+    })
+}
+
+/// Calls `run` for each `x[o]` and `out[o]`, in parallel.
+fn each_line<X: Sync, Y: Send>(
+    cpu: Cpu<'_>,
+    [outer, axis, inner]: [usize; 3],
+    x: &[X],
+    out: &mut [Y],
+    run: impl Fn(&[X], &mut [Y]) + Sync,
+) -> Result<()> {
+    let result = outer.checked_mul(inner);
+    if result != Some(out.len()) || result.and_then(|n| n.checked_mul(axis)) != Some(x.len()) {
+        let (x, out) = (x.len(), out.len());
+        bail!(InvalidArgument, "reduce of [{outer}, {axis}, {inner}]: {x} elements into {out}");
+    }
     if out.is_empty() {
         return Ok(());
     }
@@ -47,44 +81,52 @@ pub fn reduce(
     chunks(cpu.pool, out, each, |i, out| {
         let first = i * each / inner;
         for (o, out) in out.chunks_mut(inner).enumerate() {
-            let x = &x[(first + o) * axis * inner..][..axis * inner];
-            cpu.level.dispatch(Reduce { reduction, axis, x, out });
+            run(&x[(first + o) * axis * inner..][..axis * inner], out);
         }
     })
 }
 
-fn check(what: &str, [outer, axis, inner]: [usize; 3], x: usize, out: usize) -> Result<()> {
-    let result = outer.checked_mul(inner);
-    if result != Some(out) || result.and_then(|n| n.checked_mul(axis)) != Some(x) {
-        bail!(InvalidArgument, "{what} of [{outer}, {axis}, {inner}]: {x} elements into {out}");
+fn line<Y: Element>(cpu: Cpu<'_>, reduction: Reduction, x: &[f32], out: &mut [Y]) {
+    let value = cpu.level.dispatch(Line { reduction, x });
+    match Y::as_f32_mut(out) {
+        Some(out) => out[0] = value,
+        None => cpu.level.dispatch(Convert { x: &[value], out }),
     }
-    Ok(())
 }
 
-struct Reduce<'a> {
+struct Line<'a> {
+    reduction: Reduction,
+    x: &'a [f32],
+}
+
+impl Kernel for Line<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> f32 {
+        match self.reduction {
+            Reduction::Sum => reduce_sum(s, self.x),
+            Reduction::Mean => reduce_sum(s, self.x) / self.x.len() as f32,
+            Reduction::Max => reduce_max(s, self.x),
+            Reduction::Min => reduce_min(s, self.x),
+            Reduction::Prod => reduce_prod(s, self.x),
+        }
+    }
+}
+
+struct Columns<'a, X, Y> {
     reduction: Reduction,
     axis: usize,
-    x: &'a [f32],
-    out: &'a mut [f32],
+    x: &'a [X],
+    out: &'a mut [Y],
 }
 
-impl Kernel for Reduce<'_> {
+impl<X: Element, Y: Element> Kernel for Columns<'_, X, Y> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let count = self.axis as f32;
-        if let [out] = self.out {
-            *out = match self.reduction {
-                Reduction::Sum => reduce_sum(s, self.x),
-                Reduction::Mean => reduce_sum(s, self.x) / count,
-                Reduction::Max => reduce_max(s, self.x),
-                Reduction::Min => reduce_min(s, self.x),
-                Reduction::Prod => reduce_prod(s, self.x),
-            };
-            return;
-        }
-        let inner = self.out.len();
+        let (count, inner) = (self.axis as f32, self.out.len());
         // A loop, not a closure, for each: see `array_of`.
         macro_rules! columns {
             ($unit:expr, $op:ident) => {
@@ -107,36 +149,5 @@ impl Kernel for Reduce<'_> {
             Reduction::Min => columns!(f32::INFINITY, min),
             Reduction::Prod => columns!(1.0, mul),
         }
-    }
-}
-
-/// The position of the largest element of each row: the first of equal ones; the first NaN where there is one.
-///
-/// Shapes: x `[rows, cols]`, out `[rows]`. Errors: `InvalidArgument` where lengths do not agree or `cols` is 0 or
-/// above the range of i32.
-pub fn argmax(cpu: Cpu<'_>, cols: usize, x: &[f32], out: &mut [i32]) -> Result<()> {
-    check("argmax", [out.len(), cols, 1], x.len(), out.len())?;
-    if cols == 0 || i32::try_from(cols).is_err() {
-        bail!(InvalidArgument, "argmax of rows of {cols} elements");
-    }
-    let each = out.len().div_ceil(cpu.parts(x.len())).max(1);
-    chunks(cpu.pool, out, each, |i, out| {
-        for (r, out) in out.iter_mut().enumerate() {
-            let x = &x[(i * each + r) * cols..][..cols];
-            let max = cpu.level.dispatch(Max(x));
-            let found = x.iter().position(|v| if max.is_nan() { v.is_nan() } else { *v == max });
-            *out = found.unwrap_or(0) as i32;
-        }
-    })
-}
-
-struct Max<'a>(&'a [f32]);
-
-impl Kernel for Max<'_> {
-    type Output = f32;
-
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) -> f32 {
-        reduce_max(s, self.0)
     }
 }
