@@ -89,7 +89,7 @@ impl Target for CpuBackend {
     }
 
     fn in_place(&self, facts: &OpFacts<'_>) -> Option<usize> {
-        support::in_place(facts)
+        self.machine.in_place(facts)
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Entry {
     /// Whether an operand is a packed weight.
     pub(crate) packs: fn(&OpFacts<'_>, usize) -> bool,
     /// The operand whose memory the result may take over.
-    pub(crate) in_place: Option<usize>,
+    pub(crate) in_place: fn(&OpFacts<'_>) -> Option<usize>,
 }
 
 impl Entry {
@@ -34,7 +34,7 @@ impl Entry {
         supports: fn(&OpFacts<'_>) -> Support,
         build: fn(&OpFacts<'_>) -> Result<Box<dyn Thunk>>,
     ) -> Self {
-        Self { op, supports, build, packs: |_, _| false, in_place: None }
+        Self { op, supports, build, packs: |_, _| false, in_place: |_| None }
     }
 }
 
@@ -79,17 +79,21 @@ pub(crate) fn weight_layout(facts: &OpFacts<'_>, index: usize) -> Layout {
     if packed { PACKED } else { Layout::ROWS }
 }
 
-/// The operand whose memory the result may take over.
-pub(crate) fn in_place(facts: &OpFacts<'_>) -> Option<usize> {
-    entry(facts.op.name()).filter(|e| (e.supports)(facts).is_yes())?.in_place
-}
-
 impl Machine {
     fn custom(&self, facts: &OpFacts<'_>) -> Option<&Arc<dyn super::CpuKernel>> {
         let fits = |k: &&Arc<dyn super::CpuKernel>| {
             k.op() == facts.op.name() && all_dense(facts) && k.supports(facts).is_yes()
         };
         self.custom.iter().find(fits)
+    }
+
+    /// The operand whose memory the result may take over. A kernel of the program's own works out of place.
+    pub(crate) fn in_place(&self, facts: &OpFacts<'_>) -> Option<usize> {
+        if self.custom(facts).is_some() {
+            return None;
+        }
+        let entry = entry(facts.op.name()).filter(|e| (e.supports)(facts).is_yes())?;
+        (entry.in_place)(facts)
     }
 
     /// Whether some thunk runs this.

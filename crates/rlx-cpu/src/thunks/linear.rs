@@ -8,6 +8,7 @@ use rlx_ir::quant::BlockType;
 use rlx_ir::{DType, bail};
 
 use super::{StepCall, Thunk};
+use crate::backend::launch::Read;
 use crate::backend::support::{Entry, dense_rows, require};
 use crate::error::{Error, Result};
 use crate::kernels::matmul::{
@@ -20,7 +21,7 @@ pub(crate) static LINEAR: Entry = Entry {
     supports: supports_linear,
     build: build_linear,
     packs: |_, index| index == 1,
-    in_place: None,
+    in_place: residual,
 };
 
 /// The activation as the epilogue names it.
@@ -55,6 +56,17 @@ fn supports_linear(facts: &OpFacts<'_>) -> Support {
         ]),
         no => no,
     }
+}
+
+/// The residual, which each element of the result reads at its own place only.
+fn residual(facts: &OpFacts<'_>) -> Option<usize> {
+    let op = facts.op.downcast::<Linear>()?;
+    op.residual.then(|| residual_position(op.bias))
+}
+
+/// x and the weight come first.
+fn residual_position(bias: bool) -> usize {
+    2 + usize::from(bias)
 }
 
 /// Whether weights of this dtype can be packed.
@@ -118,10 +130,11 @@ impl Product {
         columns: usize,
     ) -> Result<Epilogue<'a, Y>> {
         let bias = if self.bias { Some(call.read::<f32>(2)?) } else { None };
-        let residual = if self.residual {
-            Residual::From { data: call.read::<Y>(2 + usize::from(self.bias))?, stride: columns }
-        } else {
-            Residual::None
+        let at = residual_position(self.bias);
+        let residual = match call.reads.get(at) {
+            _ if !self.residual => Residual::None,
+            Some(Read::InPlace) => Residual::InPlace,
+            _ => Residual::From { data: call.read::<Y>(at)?, stride: columns },
         };
         Ok(Epilogue { bias, activation: self.activation, residual })
     }

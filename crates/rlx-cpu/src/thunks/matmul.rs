@@ -19,7 +19,7 @@ pub(crate) static MATMUL: Entry = Entry {
     supports,
     build,
     packs: |facts, index| index == 1 && is_packed(facts),
-    in_place: None,
+    in_place: |_| None,
 };
 
 fn is_packed(facts: &OpFacts<'_>) -> bool {

@@ -273,6 +273,13 @@ fn a_residual_in_place_is_a_residual() {
             let epilogue = Epilogue { residual: Residual::InPlace, ..Epilogue::default() };
             packed(cpu, Rows { data: &x, rows, stride: k }, &w.view(), &epilogue, &mut out, n).unwrap();
             assert_eq!(out[..rows * n], expected);
+            let blocks = quantize(&x).0;
+            let rows_of = |rows| Rows { data: &blocks[..], rows, stride: blocks.len() / m };
+            let mut expected = vec![0.0; rows * n];
+            quantized(cpu, rows_of(rows), &w.view(), &from, &mut expected, n).unwrap();
+            let mut out = residual.clone();
+            quantized(cpu, rows_of(rows), &w.view(), &epilogue, &mut out[..rows * n], n).unwrap();
+            assert_eq!(out[..rows * n], expected);
         }
     });
 }
