@@ -19,7 +19,7 @@ use crate::simd::{Kernel, LANES, Simd, reduce_max, reduce_min, reduce_prod, redu
 pub enum Reduction {
     /// Σ x; 0 of nothing.
     Sum,
-    /// Σ x / n; NaN of nothing.
+    /// Σ x / n, finite where all x are; NaN of nothing.
     Mean,
     /// The largest, NaN where any is NaN; negative infinity of nothing.
     Max,
@@ -61,6 +61,17 @@ fn check(what: &str, [outer, axis, inner]: [usize; 3], x: usize, out: usize) -> 
     Ok(())
 }
 
+/// The mean of values whose sum is beyond f32 (or of infinities, or NaN).
+#[cold]
+pub(super) fn wide_mean(x: impl Iterator<Item = f32>) -> f32 {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for x in x {
+        sum += f64::from(x);
+        count += 1.0;
+    }
+    (sum / count) as f32
+}
+
 struct Reduce<'a> {
     reduction: Reduction,
     axis: usize,
@@ -77,7 +88,10 @@ impl Kernel for Reduce<'_> {
         if let [out] = self.out {
             *out = match self.reduction {
                 Reduction::Sum => reduce_sum(s, self.x),
-                Reduction::Mean => reduce_sum(s, self.x) / count,
+                Reduction::Mean => match reduce_sum(s, self.x) / count {
+                    mean if mean.is_finite() => mean,
+                    _ => wide_mean(self.x.iter().copied()),
+                },
                 Reduction::Max => reduce_max(s, self.x),
                 Reduction::Min => reduce_min(s, self.x),
                 Reduction::Prod => reduce_prod(s, self.x),
@@ -98,6 +112,11 @@ impl Kernel for Reduce<'_> {
                         sum = s.div(sum, s.splat(count));
                     }
                     store_part(s, sum, out);
+                    if self.reduction == Reduction::Mean {
+                        for (c, y) in out.iter_mut().enumerate().filter(|(_, y)| !y.is_finite()) {
+                            *y = wide_mean(self.x.iter().skip(i * LANES + c).step_by(inner).copied());
+                        }
+                    }
                 }
             };
         }
