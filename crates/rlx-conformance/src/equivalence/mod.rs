@@ -7,7 +7,8 @@
 //!    rounded. A bias that is dropped, an axis, a scale or an epsilon that is wrong shows here, in bf16 as in f32.
 //! 2. **No rounding that was not there.** Both graphs are evaluated as they are, and may differ by what the roundings of `before`
 //!    allow; where the pass lowers the precision, by those of `after` besides. Each node's is the bound that kernels are held
-//!    to, `u_out |value| + 4 u_acc sqrt(K) sum|terms|`, and [`rounding`] measures what all of them do to each element.
+//!    to, `u_out |value| + 4 u_acc sqrt(K) sum|terms|`, and what all of them do to each element is
+//!    measured.
 
 mod rounding;
 
