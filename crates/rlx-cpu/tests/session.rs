@@ -143,3 +143,47 @@ fn a_range_beyond_its_axis_is_refused_when_sizes_are_bound() {
     assert!(error.message().contains("M + 2 is 6"), "{error}");
     assert!(context.output_shape(0).is_err());
 }
+
+/// The two constants are one number as f64.
+#[test]
+fn constants_that_are_nearly_equal_are_not_shared() {
+    let (low, high) = (9_007_199_254_740_992_i64, 9_007_199_254_740_993);
+    let runtime = runtime();
+    let run = |text: &str, outputs: usize| -> Vec<i64> {
+        let graph = text::parse(text, &OpSet::builtin()).unwrap();
+        let session = Session::compile(&runtime, &graph, &NoWeights, &SessionOptions::default()).unwrap();
+        let mut context = session.context(&[]).unwrap();
+        context.bind(&[]).unwrap();
+        context.set("x", &[0i64]).unwrap();
+        context.run().unwrap();
+        (0..outputs).map(|i| context.output::<i64>(i).unwrap()[0]).collect()
+    };
+    let both = format!(
+        r#"graph @g {{
+          %x = input "x" : i64[1]
+          %a = const i64[1] = [{low}]
+          %b = const i64[1] = [{high}]
+          %y = max %x, %a
+          %z = max %x, %b
+          return %y, %z
+        }}"#
+    );
+    assert_eq!(run(&both, 2), [low, high]);
+    // Weights outlive the session that they were prepared for only while another holds them.
+    let one = |c: i64| {
+        format!(
+            r#"graph @g {{ %x = input "x" : i64[1] %c = const i64[1] = [{c}] %y = max %x, %c return %y }}"#
+        )
+    };
+    let graphs = [one(low), one(high)].map(|text| text::parse(&text, &OpSet::builtin()).unwrap());
+    let sessions =
+        graphs.map(|g| Session::compile(&runtime, &g, &NoWeights, &SessionOptions::default()).unwrap());
+    let got = sessions.each_ref().map(|session| {
+        let mut context = session.context(&[]).unwrap();
+        context.bind(&[]).unwrap();
+        context.set("x", &[0i64]).unwrap();
+        context.run().unwrap();
+        context.output::<i64>(0).unwrap()[0]
+    });
+    assert_eq!(got, [low, high]);
+}

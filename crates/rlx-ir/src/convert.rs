@@ -1,4 +1,4 @@
-//! Conversions between dtypes: of rows through f32, which is what a weight source does when a graph wants another dtype than
+//! Conversions between dtypes: of rows, which is what a weight source does when a graph wants another dtype than
 //! its file holds, and of wide numbers to f16 and bf16 with one rounding. (`from_f64` of those types may round twice, where the
 //! processor converts by way of f32.)
 
@@ -67,25 +67,57 @@ pub fn encode_row(dtype: DType, row: &[f32], importance: Option<&[f32]>, out: &m
     Ok(())
 }
 
-/// Converts one row between float or block dtypes while a model loads: blocks are made as
-/// [`BlockType::encode_for_load`](crate::quant::BlockType::encode_for_load) says. `scratch` is reused between rows.
+/// How blocks are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockEncoder {
+    /// As the op `quantize` says: [`BlockType::encode`](crate::quant::BlockType::encode).
+    Searching,
+    /// As when a model is loaded in another dtype:
+    /// [`BlockType::encode_for_load`](crate::quant::BlockType::encode_for_load).
+    ForLoad,
+}
+
+/// Converts one row between float or block dtypes, with one rounding; blocks are made of values that are rounded to f32.
+/// `scratch` is reused between rows.
 ///
 /// # Errors
 /// `InvalidArgument` where a dtype is neither, or the sizes do not fit.
 pub fn convert_row(
-    from: DType,
-    bytes: &[u8],
-    to: DType,
-    out: &mut [u8],
+    (from, bytes): (DType, &[u8]),
+    (to, out): (DType, &mut [u8]),
     elems: usize,
+    encoder: BlockEncoder,
     scratch: &mut Vec<f32>,
 ) -> Result<()> {
+    if from == DType::F64 && to.is_float() {
+        return narrow_row(bytes, to, out, elems);
+    }
     scratch.resize(elems, 0.0);
     decode_row(from, bytes, scratch)?;
     match to {
-        DType::Block(block) => block.encode_for_load(scratch, out),
+        DType::Block(block) if encoder == BlockEncoder::ForLoad => block.encode_for_load(scratch, out),
         _ => encode_row(to, scratch, None, out),
     }
+}
+
+/// A row of f64 to any float dtype, not by way of f32.
+fn narrow_row(bytes: &[u8], to: DType, out: &mut [u8], elems: usize) -> Result<()> {
+    if DType::F64.row_bytes(elems) != Some(bytes.len()) || to.row_bytes(elems) != Some(out.len()) {
+        let (from, to_bytes) = (bytes.len(), out.len());
+        crate::bail!(InvalidArgument, "{from} bytes of f64 and {to_bytes} of {to} are no rows of {elems}");
+    }
+    fn each<const B: usize>(bytes: &[u8], out: &mut [u8], one: impl Fn(f64) -> [u8; B]) {
+        for (o, b) in out.as_chunks_mut().0.iter_mut().zip(bytes.as_chunks().0) {
+            *o = one(f64::from_le_bytes(*b));
+        }
+    }
+    match to {
+        DType::F32 => each(bytes, out, |v| (v as f32).to_le_bytes()),
+        DType::F16 => each(bytes, out, |v| f16_from_f64(v).to_le_bytes()),
+        DType::BF16 => each(bytes, out, |v| bf16_from_f64(v).to_le_bytes()),
+        _ => out.copy_from_slice(bytes),
+    }
+    Ok(())
 }
 
 /// The f16 nearest to `v`, ties to even.

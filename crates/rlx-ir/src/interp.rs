@@ -6,6 +6,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::{Def, Graph, Value, WeightInit};
 use crate::op::{EvalContext, Evaluated};
+use crate::ops::fused::fused_region::FusedRegion;
 use crate::quant::BlockType;
 use crate::symbols::Bindings;
 use crate::tensor::Tensor;
@@ -87,6 +88,46 @@ pub fn bind(graph: &Graph, data: &RunData<'_>) -> Result<Bindings> {
 /// As [`bind`]; and errors of ops, which name the node.
 pub fn run(graph: &Graph, data: &mut RunData<'_>) -> Result<Vec<Evaluated>> {
     let bindings = bind(graph, data)?;
+    evaluate(graph, &bindings, data, None)
+}
+
+/// Sees each value of a graph (of a fused region's body too) once it is there, and may change it.
+pub type Adjust<'a> = dyn FnMut(&Graph, Value, &mut Evaluated) -> Result<()> + 'a;
+
+/// Evaluates `graph` without rounding: every float and every block is held as f64, so a cast between floats and a `quantize`
+/// give their operand. `adjust` sees every value. States in `data` become f64 too, whether or not they are written.
+///
+/// # Errors
+/// As [`run`]; and those of `adjust`.
+pub fn run_unrounded(
+    graph: &Graph,
+    data: &mut RunData<'_>,
+    adjust: &mut Adjust<'_>,
+) -> Result<Vec<Evaluated>> {
+    let bindings = bind(graph, data)?;
+    for tensor in data.inputs.values_mut().chain(data.states.values_mut()) {
+        *tensor = widen(tensor)?;
+    }
+    evaluate(graph, &bindings, data, Some(adjust))
+}
+
+/// The type that an unrounded run holds values of type `ty` in.
+fn wide(ty: TensorType) -> TensorType {
+    if ty.dtype.is_float() || ty.dtype.is_block() { TensorType::new(DType::F64, ty.shape) } else { ty }
+}
+
+fn widen(tensor: &Tensor) -> Result<Tensor> {
+    let ty = wide(tensor.ty().clone());
+    if ty == *tensor.ty() { Ok(tensor.clone()) } else { Tensor::from_f64(ty, &tensor.to_f64()?) }
+}
+
+/// Runs `graph` on inputs and states that fit `bindings`; with `adjust` without rounding.
+fn evaluate(
+    graph: &Graph,
+    bindings: &Bindings,
+    data: &mut RunData<'_>,
+    mut adjust: Option<&mut Adjust<'_>>,
+) -> Result<Vec<Evaluated>> {
     let mut values: Vec<Option<Evaluated>> = vec![None; graph.values().len()];
     for value in graph.value_ids() {
         let info = graph.value(value);
@@ -94,10 +135,15 @@ pub fn run(graph: &Graph, data: &mut RunData<'_>) -> Result<Vec<Evaluated>> {
             Def::Input(name) => data.inputs.get(&**name).cloned(),
             Def::State(name) => data.states.get(&**name).cloned(),
             Def::Const(t) => Some((**t).clone()),
-            Def::Weight { name, init } => Some(weight(name, init, &info.ty.eval(&bindings)?, data)?),
+            Def::Weight { name, init } => Some(weight(name, init, &info.ty.eval(bindings)?, data)?),
             Def::Result { .. } => None,
         };
-        values[value.index()] = tensor.map(Evaluated::moved);
+        let mut known = tensor.map(Evaluated::moved);
+        if let (Some(known), Some(adjust)) = (&mut known, &mut adjust) {
+            known.tensor = widen(&known.tensor)?;
+            adjust(graph, value, known)?;
+        }
+        values[value.index()] = known;
     }
     let mut last_use = vec![0usize; values.len()];
     for (i, node) in graph.nodes().iter().enumerate() {
@@ -113,16 +159,30 @@ pub fn run(graph: &Graph, data: &mut RunData<'_>) -> Result<Vec<Evaluated>> {
             .iter()
             .map(|v| values[v.index()].as_ref().map(|e| &e.tensor).ok_or_else(missing))
             .collect::<Result<Vec<_>>>()?;
-        let results =
-            node.results.iter().map(|&v| graph.ty(v).eval(&bindings)).collect::<Result<Vec<_>>>()?;
-        let cx = EvalContext { operands: &operands, results: &results, bindings: &bindings };
+        let mut results =
+            node.results.iter().map(|&v| graph.ty(v).eval(bindings)).collect::<Result<Vec<_>>>()?;
+        if adjust.is_some() {
+            results = results.into_iter().map(wide).collect();
+        }
         let place = || format!("%{} = {}", graph.value(node.results[0]).name, node.op.name());
-        let outs = node.op.eval(&cx).map_err(|e| e.context(place()))?;
+        let outs = match (&mut adjust, node.op.downcast::<FusedRegion>()) {
+            // Its ops are evaluated one by one, so that none of them rounds.
+            (Some(adjust), Some(FusedRegion { body })) => {
+                let named = body.inputs().zip(&operands).map(|((_, name), &t)| (name.to_owned(), t.clone()));
+                let mut inner = RunData { inputs: named.collect(), ..RunData::default() };
+                evaluate(body, bindings, &mut inner, Some(&mut **adjust))
+            }
+            _ => node.op.eval(&EvalContext { operands: &operands, results: &results, bindings }),
+        };
+        let outs = outs.map_err(|e| e.context(place()))?;
         if outs.len() != results.len() || outs.iter().zip(&results).any(|(o, r)| o.tensor.ty() != r) {
             let got: Vec<_> = outs.iter().map(|o| o.tensor.ty().clone()).collect();
             crate::bail!(Bug, "{}: evaluated to {got:?}, but inferred {results:?}", place());
         }
-        for (&value, out) in node.results.iter().zip(outs) {
+        for (&value, mut out) in node.results.iter().zip(outs) {
+            if let Some(adjust) = &mut adjust {
+                adjust(graph, value, &mut out)?;
+            }
             values[value.index()] = Some(out);
         }
         if node.op.writes_state()

@@ -212,9 +212,12 @@ impl Tensor {
 impl std::fmt::Debug for Tensor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.ty)?;
-        let values = self.to_f64().unwrap_or_default();
-        f.debug_list().entries(values.iter().take(16)).finish()?;
-        f.write_str(if values.len() > 16 { "..." } else { "" })
+        if self.dtype().is_int() {
+            f.debug_list().entries(self.to_i64().unwrap_or_default().iter().take(16)).finish()?;
+        } else {
+            f.debug_list().entries(self.to_f64().unwrap_or_default().iter().take(16)).finish()?;
+        }
+        f.write_str(if self.elems() > 16 { "..." } else { "" })
     }
 }
 

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rlx_ir::{OpRef, Tensor, TensorType, WeightInit};
+use rlx_ir::text::literal;
+use rlx_ir::{DType, OpRef, Tensor, TensorType, WeightInit};
+use sha2::{Digest, Sha256};
 
 use crate::target::Layout;
 
@@ -97,13 +99,45 @@ impl fmt::Display for WeightExpr {
     }
 }
 
-/// The values where they are few, else their FNV-1a hash of 128 bits.
+/// The values where they are few, else their SHA-256. Weights with equal keys are shared by all that a runtime loads, and what
+/// is hashed comes from users: two constants must neither meet by chance nor be made to meet.
 fn digest(t: &Tensor) -> String {
-    if let (true, Ok(values)) = (t.elems() <= 4, t.to_f64()) {
-        return format!("{values:?}");
+    if t.elems() <= 4 && t.dtype() != DType::Bool {
+        return literal(t);
     }
-    let hash = t.bytes().iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |h, &b| {
-        (h ^ u128::from(b)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
-    });
-    format!("hash {hash:032x}")
+    Sha256::digest(t.bytes()).iter().fold("sha256 ".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(ty: &TensorType, bytes: &[u8]) -> String {
+        WeightExpr::Const(Arc::new(Tensor::from_bytes(ty.clone(), bytes.to_vec()).unwrap())).to_string()
+    }
+
+    /// Constants of one type have one key only where all their bits are equal.
+    #[test]
+    fn constants_that_differ_in_a_bit_have_different_keys() {
+        for dtype in DType::SCALARS {
+            for elems in [1, 4, 5] {
+                let ty = TensorType::new(dtype, [elems]);
+                let size = ty.bytes().unwrap();
+                // Infinity, NaN of two payloads, zeros of both signs, and integers that f64 cannot hold are among these.
+                for base in [vec![0; size], vec![0xff; size], [0, 0, 0, 0, 0, 0, 0xf0, 0x7f].repeat(5)] {
+                    let base = &base[..size];
+                    let known = key(&ty, base);
+                    assert_eq!(key(&ty, base), known);
+                    for bit in 0..8 * size {
+                        let mut other = base.to_vec();
+                        other[bit / 8] ^= 1 << (bit % 8);
+                        assert_ne!(key(&ty, &other), known, "{ty}, bit {bit} of {base:?}");
+                    }
+                }
+            }
+        }
+        let large = |v: i64| key(&TensorType::new(DType::I64, [1]), &v.to_le_bytes());
+        assert_ne!(large(9_007_199_254_740_992), large(9_007_199_254_740_993));
+        assert_eq!(large(9_007_199_254_740_993), "const i64[1] = [9007199254740993]");
+    }
 }

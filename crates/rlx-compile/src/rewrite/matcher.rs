@@ -12,6 +12,9 @@ use crate::passes::PassContext;
 use crate::precision::PrecisionPolicy;
 use crate::{OpFacts, OperandFacts, Role, Support, Target};
 
+/// Below 2^53 every integer is an f64, and no other one rounds to it.
+const F64_INTEGERS: f64 = (1u64 << 53) as f64;
+
 /// Constants are evaluated at compile time up to this many elements.
 const MAX_FOLDED_ELEMS: usize = 4096;
 
@@ -154,15 +157,17 @@ impl<'a> Matcher<'a> {
         constants[value.index()].as_ref()
     }
 
-    /// The one number that `value` consists of, where it is a constant whose elements are all equal.
+    /// The one number that `value` consists of, where it is a constant whose elements are all equal and f64 holds them.
     pub fn uniform(&self, value: Value) -> Option<f64> {
         let tensor = self.constant(value)?;
         if tensor.dtype().is_block() {
             return None;
         }
-        let values = tensor.to_f64().ok()?;
-        let first = *values.first()?;
-        values.iter().all(|v| v.to_bits() == first.to_bits()).then_some(first)
+        let mut elements = tensor.bytes().chunks(tensor.dtype().block_bytes());
+        let first = elements.next()?;
+        let number = *tensor.to_f64().ok()?.first()?;
+        let exact = !tensor.dtype().is_int() || number.abs() < F64_INTEGERS;
+        (exact && elements.all(|e| e == first)).then_some(number)
     }
 
     /// What the backend is told about a node.

@@ -81,6 +81,13 @@ fn close(got: &Tensor, expected: &Tensor, tol: f64) -> Result<()> {
     if got.ty() != expected.ty() {
         rlx_ir::bail!(InvalidArgument, "it is {}, expected {}", got.ty(), expected.ty());
     }
+    if got.dtype().is_int() {
+        let (g, e) = (got.to_i64()?, expected.to_i64()?);
+        return match g.iter().zip(&e).position(|(g, e)| g != e) {
+            None => Ok(()),
+            Some(i) => rlx_ir::bail!(InvalidArgument, "element {i} is {}, expected {}", g[i], e[i]),
+        };
+    }
     let (g, e) = (got.to_f64()?, expected.to_f64()?);
     let near =
         |g: f64, e: f64| (g.is_nan() && e.is_nan()) || g == e || (g - e).abs() <= tol * e.abs().max(1.0);

@@ -110,13 +110,18 @@ impl Reference {
         let (mine, other) = (self.tensor.bytes().chunks(unit), got.bytes().chunks(unit));
         let at = mine.zip(other).position(|(a, b)| a != b).unwrap_or(0);
         let element = at * got.dtype().block_elems();
-        let (got_values, want) = (got.to_f64()?, self.tensor.to_f64()?);
-        Ok(format!(
-            "element {element} of {}: got {:?}, want {:?}, and they must be equal",
-            got.ty(),
-            got_values.get(element),
-            want.get(element)
-        ))
+        let differ = |got: String, want: String| {
+            format!(
+                "element {element} of {}: got {got}, want {want}, and they must be equal",
+                self.tensor.ty()
+            )
+        };
+        if got.dtype().is_int() {
+            let (got, want) = (got.to_i64()?, self.tensor.to_i64()?);
+            return Ok(differ(format!("{:?}", got.get(element)), format!("{:?}", want.get(element))));
+        }
+        let (got, want) = (got.to_f64()?, self.tensor.to_f64()?);
+        Ok(differ(format!("{:?}", got.get(element)), format!("{:?}", want.get(element))))
     }
 }
 
@@ -165,7 +170,7 @@ mod tests {
         assert!(reference.check(&tensor(DType::F32, &[1.0 + 2f64.powi(-23), 0.5])).unwrap().is_some());
         let reference = Reference::equal(tensor(DType::I32, &[1.0, 7.0])).unwrap();
         let said = reference.check(&tensor(DType::I32, &[1.0, 8.0])).unwrap().unwrap();
-        assert!(said.contains("element 1") && said.contains("Some(8.0)"), "{said}");
+        assert!(said.contains("element 1") && said.contains("Some(8)"), "{said}");
         assert!(reference.check(&tensor(DType::I64, &[1.0, 7.0])).unwrap().is_some());
     }
 }

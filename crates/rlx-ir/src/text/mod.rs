@@ -23,4 +23,4 @@ mod parse;
 mod print;
 
 pub use parse::{parse, parse_many};
-pub use print::{PrintOptions, print};
+pub use print::{PrintOptions, literal, print};

@@ -182,8 +182,9 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// The values in brackets; block types, and floats whose bits a number cannot carry, as bytes.
-fn literal(t: &Tensor) -> String {
+/// The values in brackets; block types, and floats whose bits a number cannot carry, as bytes. Tensors of one type other than
+/// `bool` have one text only where their bytes are equal.
+pub fn literal(t: &Tensor) -> String {
     let hex = || {
         let digits: String = t.bytes().iter().map(|b| format!("{b:02x}")).collect();
         format!("bytes \"{digits}\"")

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use rlx_compile::plan::WeightExpr;
 use rlx_ir::attrs::AttrValue;
-use rlx_ir::convert::convert_row;
+use rlx_ir::convert::{BlockEncoder, convert_row};
 use rlx_ir::op::EvalContext;
 use rlx_ir::{Bindings, Op, Tensor, TensorType, WeightInit, interp};
 
@@ -78,7 +78,7 @@ pub fn open_rows(expr: &WeightExpr, source: &dyn WeightSource) -> Result<Box<dyn
                 if direct.data.ty.dtype == ty.dtype {
                     direct
                 } else {
-                    Box::new(Converted::new(direct, ty.clone()))
+                    Box::new(Converted::new(direct, ty.clone(), BlockEncoder::ForLoad))
                 }
             }
         },
@@ -90,7 +90,7 @@ pub fn open_rows(expr: &WeightExpr, source: &dyn WeightSource) -> Result<Box<dyn
                 ("cast" | "quantize" | "dequantize", 1)
                     if streams(ty.dtype) && streams(parts[0].ty().dtype) =>
                 {
-                    Box::new(Converted::new(parts.remove(0), ty.clone()))
+                    Box::new(Converted::new(parts.remove(0), ty.clone(), BlockEncoder::Searching))
                 }
                 ("concat", _) if concat_axis(&**op) == Some(0) && ty.shape.len() > 1 => {
                     Box::new(Stacked { parts, ty: ty.clone() })
@@ -172,13 +172,14 @@ impl RowSource for Direct {
 struct Converted {
     inner: Box<dyn RowSource>,
     ty: TensorType,
+    encoder: BlockEncoder,
     raw: Vec<u8>,
     floats: Vec<f32>,
 }
 
 impl Converted {
-    fn new(inner: Box<dyn RowSource>, ty: TensorType) -> Self {
-        Self { inner, ty, raw: Vec::new(), floats: Vec::new() }
+    fn new(inner: Box<dyn RowSource>, ty: TensorType, encoder: BlockEncoder) -> Self {
+        Self { inner, ty, encoder, raw: Vec::new(), floats: Vec::new() }
     }
 }
 
@@ -200,7 +201,7 @@ impl RowSource for Converted {
             self.raw.resize(count * from_bytes, 0);
             self.inner.read(start..start + count, &mut self.raw)?;
             for (raw, out) in self.raw.chunks(from_bytes).zip(piece.chunks_mut(to_bytes)) {
-                convert_row(from, raw, self.ty.dtype, out, elems, &mut self.floats)?;
+                convert_row((from, raw), (self.ty.dtype, out), elems, self.encoder, &mut self.floats)?;
             }
             start += count;
         }
@@ -272,6 +273,74 @@ mod tests {
         let mut out = vec![0u8; 3 * 128];
         rows.read(1..4, &mut out).unwrap();
         assert_eq!(out, expected.bytes()[128..4 * 128]);
+    }
+
+    /// A node on weights alone gives what the interpreter does, bit for bit, whichever way its rows are read.
+    #[test]
+    fn conversions_of_weights_are_those_of_the_interpreter() {
+        let wide = |ty: TensorType| {
+            // Values whose rounding to f32 decides their rounding to f16 or bf16, sums of a seed's, and large ones.
+            let mut values = interp::seeded(&ty, 7).unwrap().to_f64().unwrap();
+            values[..4].copy_from_slice(&[
+                1.0 + 2f64.powi(-11) + 2f64.powi(-40),
+                1.0 + 2f64.powi(-8) + 2f64.powi(-40),
+                -1.0 - 2f64.powi(-11) - 2f64.powi(-40),
+                1.0 + 2f64.powi(-24) + 2f64.powi(-50),
+            ]);
+            Tensor::from_f64(ty, &values).unwrap()
+        };
+        let large = [16_777_217, 16_842_753, (1 << 53) + 1, (1 << 62) + (1 << 54) + 1, i64::MIN, -1, 0, 255];
+        let integers = |dtype| {
+            let values: Vec<i64> = (0..256).map(|i| large[i % 8]).collect();
+            Tensor::from_i64(TensorType::new(dtype, [2, 128]), &values).unwrap()
+        };
+        let of = |dtype| match dtype {
+            d if DType::is_float(d) => wide(TensorType::new(d, [2, 128])),
+            DType::Block(_) => interp::seeded(&TensorType::new(dtype, [2, 128]), 3).unwrap(),
+            _ => integers(dtype),
+        };
+        let floats = [DType::F64, DType::F32, DType::F16, DType::BF16];
+        let blocks = ["q8_0", "q4_0", "q5_1", "q8_f32", "iq4_nl"].map(|n| DType::from_name(n).unwrap());
+        let ints = [DType::I64, DType::I32, DType::U32, DType::I16, DType::I8, DType::U8, DType::Bool];
+        let every = |from: &[DType], to: &[DType], op: &'static str| -> Vec<(DType, DType, &'static str)> {
+            from.iter().flat_map(|&f| to.iter().map(move |&t| (f, t, op))).collect()
+        };
+        let mut cases = every(&floats, &floats, "cast");
+        cases.extend(every(&ints, &floats, "cast"));
+        cases.extend(every(&floats, &blocks, "quantize"));
+        cases.extend(every(&blocks, &floats, "dequantize"));
+        for (from, to, op) in cases {
+            let x = of(from);
+            let text = format!(
+                "graph @g {{ %w = weight \"w\" : {from}[2, 128] %y = {op} %w {{to = {to}}} return %y }}"
+            );
+            let graph = text::parse(&text, &OpSet::builtin()).unwrap();
+            let weights = |_: &str, _: &TensorType| Ok(x.clone());
+            let mut data = interp::RunData { weights: Some(&weights), ..interp::RunData::default() };
+            let expected = interp::run(&graph, &mut data).unwrap().remove(0).tensor;
+            let expr = WeightExpr::Op {
+                op: graph.nodes()[0].op.clone(),
+                operands: vec![source_expr("w", from, &[2, 128])],
+                index: 0,
+                results: vec![expected.ty().clone()],
+            };
+            let weights = MemoryWeights::new([("w".to_owned(), x.clone())]);
+            let mut out = vec![0u8; expected.bytes().len()];
+            open_rows(&expr, &weights).unwrap().read(0..2, &mut out).unwrap();
+            assert!(out == expected.bytes(), "{op} of {from} to {to}");
+        }
+    }
+
+    /// A file of f64 for a graph in f16.
+    #[test]
+    fn a_source_of_another_float_type_rounds_once() {
+        let v = 1.000_488_281_250_909;
+        let x = Tensor::from_f64(TensorType::new(DType::F64, [1, 1]), &[v]).unwrap();
+        let weights = MemoryWeights::new([("w".to_owned(), x)]);
+        let mut out = [0u8; 2];
+        open_rows(&source_expr("w", DType::F16, &[1, 1]), &weights).unwrap().read(0..1, &mut out).unwrap();
+        let t = Tensor::from_bytes(TensorType::new(DType::F16, [1, 1]), out.to_vec()).unwrap();
+        assert_eq!(t.to_f64().unwrap(), [1.000_976_562_5]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Division of rows by their length.
 
-use super::{RowNorm, rows, sum_of_squares, update};
+use super::{RowNorm, rows, squares_in_range, update};
 use crate::error::Result;
 use crate::kernels::Cpu;
 use crate::kernels::matmul::{Element, load_part, store_part};
@@ -27,8 +27,9 @@ struct L2Normalize {
 impl RowNorm for L2Normalize {
     #[inline(always)]
     fn row<S: Simd>(&self, s: S, x: &mut [f32]) {
-        let length = sum_of_squares(s, x).sqrt();
-        let length = s.splat(if length < self.epsilon { self.epsilon } else { length });
+        let (squares, scale) = squares_in_range(s, x, self.epsilon * self.epsilon);
+        let (length, epsilon) = (squares.sqrt(), self.epsilon * scale);
+        let length = s.splat(if length < epsilon { epsilon } else { length });
         update!(s, x, |_, x| s.div(x, length));
     }
 }

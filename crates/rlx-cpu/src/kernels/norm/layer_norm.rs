@@ -1,6 +1,8 @@
 //! Layer norm.
 
-use super::{AddFirst, RowNorm, check_parameter, parameter_at, rows, sum_of_squares, update};
+use super::{
+    AddFirst, DOWN, RowNorm, check_parameter, parameter_at, rows, scale_row, squares_in_range, update,
+};
 use crate::error::Result;
 use crate::kernels::Cpu;
 use crate::kernels::matmul::{Element, load_part, store_part};
@@ -25,6 +27,9 @@ pub fn layer_norm<T: Element>(
     rows(cpu, "layer_norm", LayerNorm { epsilon, weight, bias }, cols, x, add, out)
 }
 
+/// Up to this sum no element less the mean is beyond f32: the largest f32 are 2^104 apart.
+const LARGE_SUM: f32 = (1u128 << 100) as f32;
+
 #[derive(Clone, Copy)]
 struct LayerNorm<'a> {
     epsilon: f32,
@@ -36,9 +41,19 @@ impl RowNorm for LayerNorm<'_> {
     #[inline(always)]
     fn row<S: Simd>(&self, s: S, x: &mut [f32]) {
         let count = x.len() as f32;
-        let mean = s.splat(reduce_sum(s, x) / count);
+        let mut epsilon = self.epsilon;
+        let mut sum = reduce_sum(s, x);
+        // NaN too: partial sums may be infinite with either sign.
+        if sum.is_nan() || sum.abs() > LARGE_SUM {
+            scale_row(s, x, DOWN);
+            // Not to 0, by which a row of equal elements would be divided.
+            epsilon = (epsilon * DOWN * DOWN).max(epsilon.min(f32::MIN_POSITIVE));
+            sum = reduce_sum(s, x);
+        }
+        let mean = s.splat(sum / count);
         update!(s, x, |_, x| s.sub(x, mean));
-        let scale = s.splat(1.0 / (sum_of_squares(s, x) / count + self.epsilon).sqrt());
+        let (squares, scale) = squares_in_range(s, x, epsilon);
+        let scale = s.splat(1.0 / (squares / count + epsilon * scale * scale).sqrt());
         update!(s, x, |at, x| {
             let mut y = s.mul(x, scale);
             if let Some(weight) = self.weight {

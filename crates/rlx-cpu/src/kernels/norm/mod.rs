@@ -1,6 +1,7 @@
 //! Normalisation of rows.
 //!
-//! Statistics are f32: 16 strided partial sums over the row, then a fixed tree; they depend on the row alone.
+//! Statistics are f32: 16 strided partial sums over the row, then a fixed tree; they depend on the row alone. A row whose sum or
+//! squares f32 cannot hold is scaled by a power of two first, which every norm but for its epsilon is blind to.
 
 mod l2_normalize;
 mod layer_norm;
@@ -146,6 +147,33 @@ use update;
 #[inline(always)]
 fn parameter_at<S: Simd>(s: S, parameter: &[f32], at: usize) -> S::F {
     load_part(s, &parameter[at..parameter.len().min(at + LANES)])
+}
+
+/// What rows are scaled down by: then 2^31 squares of the largest numbers can be added up.
+const DOWN: f32 = 1.0 / (1u128 << 80) as f32;
+/// What rows are scaled up by.
+const UP: f32 = (1u128 << 80) as f32;
+/// Sums of squares below it may have lost bits of theirs.
+const FEW_BITS: f32 = 1.0 / (1u128 << 90) as f32;
+
+/// The sum of squares of a row, which is scaled first where f32 cannot hold it, and the scale. Small sums are left as they are
+/// where `least`, which they are added to or compared with, hides what they lost.
+#[inline(always)]
+fn squares_in_range<S: Simd>(s: S, x: &mut [f32], least: f32) -> (f32, f32) {
+    let sum = sum_of_squares(s, x);
+    let scale = match sum {
+        f32::INFINITY => DOWN,
+        _ if sum < FEW_BITS && least < FEW_BITS => UP,
+        _ => return (sum, 1.0),
+    };
+    scale_row(s, x, scale);
+    (sum_of_squares(s, x), scale)
+}
+
+#[inline(always)]
+fn scale_row<S: Simd>(s: S, x: &mut [f32], scale: f32) {
+    let scale = s.splat(scale);
+    update!(s, x, |_, x| s.mul(x, scale));
 }
 
 /// The sum of squares of a row.

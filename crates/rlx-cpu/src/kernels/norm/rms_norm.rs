@@ -1,6 +1,6 @@
 //! Root-mean-square norm.
 
-use super::{AddFirst, RowNorm, check_parameter, parameter_at, rows, sum_of_squares, update};
+use super::{AddFirst, RowNorm, check_parameter, parameter_at, rows, squares_in_range, update};
 use crate::error::Result;
 use crate::kernels::Cpu;
 use crate::kernels::matmul::{Element, load_part, store_part};
@@ -33,7 +33,9 @@ struct RmsNorm<'a> {
 impl RowNorm for RmsNorm<'_> {
     #[inline(always)]
     fn row<S: Simd>(&self, s: S, x: &mut [f32]) {
-        let scale = s.splat(1.0 / (sum_of_squares(s, x) / x.len() as f32 + self.epsilon).sqrt());
+        let (squares, scale) = squares_in_range(s, x, self.epsilon);
+        let epsilon = self.epsilon * scale * scale;
+        let scale = s.splat(1.0 / (squares / x.len() as f32 + epsilon).sqrt());
         match self.weight {
             None => update!(s, x, |_, x| s.mul(x, scale)),
             Some(weight) if self.offset == 0.0 => {

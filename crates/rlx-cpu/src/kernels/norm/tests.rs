@@ -65,6 +65,55 @@ fn norms_match_f64() {
     }
 }
 
+/// Rows whose sums or squares are beyond f32, or below it where no epsilon hides that.
+#[test]
+fn norms_of_very_large_and_very_small_rows_match_f64() {
+    let cols = 37;
+    let mut numbers = Numbers::new(5);
+    let (weight, base) = (numbers.floats(cols), numbers.floats(cols));
+    let largest = base.iter().fold(0f32, |m, x| m.max(x.abs()));
+    let scaled = |scale: f32| -> Vec<f32> { base.iter().map(|x| x / largest * scale).collect() };
+    let alternating = (0..cols).map(|i| if i % 3 == 0 { f32::MAX } else { -f32::MAX });
+    let rows: [(Vec<f32>, f32); 8] = [
+        (scaled(1e19), 1e-5),
+        (scaled(1e30), 1e-5),
+        (scaled(f32::MAX), 1e-5),
+        (alternating.collect(), 1e-5),
+        // The mean is large, and the rest beyond f32 when it is squared.
+        (scaled(1e34).iter().map(|x| x + 3e38).collect(), 1e-5),
+        (vec![3e38; cols], 1e-5),
+        (scaled(1e-22), 0.0),
+        (scaled(1e-37), 0.0),
+    ];
+    for (x, eps) in &rows {
+        let wide: Vec<f64> = x.iter().map(|&x| f64::from(x)).collect();
+        let m = mean(wide.iter().copied());
+        let w = |i: usize| f64::from(weight[i]);
+        let each = |center: f64, eps: f64| -> Vec<f64> {
+            let square = mean(wide.iter().map(|x| (x - center).powi(2)));
+            let scale = 1.0 / (square + eps).sqrt();
+            wide.iter().enumerate().map(|(i, x)| (x - center) * scale * w(i)).collect()
+        };
+        let length = wide.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let l2: Vec<f64> = wide.iter().map(|x| x / length).collect();
+        let (layer, rms) = (each(m, f64::from(*eps)), each(0.0, f64::from(*eps)));
+        everywhere(|cpu| {
+            let mut out = vec![f32::NAN; cols];
+            let name = format!("{:e} {cpu:?}", x[0]);
+            let tolerance = 6e-8 * (40.0 + 4.0 * (cols as f64).sqrt());
+            rms_norm(cpu, cols, *eps, (Some(&weight), 0.0), x, None, &mut out).unwrap();
+            close(&format!("rms {name}"), &out, &rms, |_| tolerance);
+            l2_normalize(cpu, cols, *eps, x, &mut out).unwrap();
+            close(&format!("l2 {name}"), &out, &l2, |_| tolerance);
+            layer_norm(cpu, cols, *eps, (Some(&weight), None), x, None, &mut out).unwrap();
+            // What is subtracted is rounded relative to the mean.
+            let spread = mean(wide.iter().map(|x| (x - m).powi(2))).sqrt();
+            let tolerance = tolerance * (1.0 + m.abs() / spread);
+            close(&format!("layer {name}"), &out, &layer, |_| tolerance);
+        });
+    }
+}
+
 #[test]
 fn a_residual_is_added_and_rounded_first() {
     let (count, cols) = (9, 50);

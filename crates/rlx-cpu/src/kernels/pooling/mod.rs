@@ -6,6 +6,7 @@ mod tests;
 use super::Cpu;
 use super::attention::spans;
 use super::matmul::{Element, load_part, store_part};
+use super::reduce::{one, wide_mean};
 use crate::error::{Error, Result};
 use crate::pool::chunks;
 use crate::simd::{Kernel, LANES, Simd};
@@ -15,7 +16,7 @@ use rlx_ir::bail;
 /// How the rows of a sequence become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pooling {
-    /// Their mean: summed in ascending order, then divided.
+    /// Their mean: summed in ascending order, then divided; finite where they are.
     Mean,
     /// The first.
     Cls,
@@ -93,7 +94,13 @@ impl<T: Element> Kernel for Pool<'_, T> {
                 };
             }
             if self.pooling == Pooling::Mean {
-                y = s.div(y, count);
+                let mut mean = [0f32; LANES];
+                s.store(s.div(y, count), &mut mean);
+                for (c, mean) in mean.iter_mut().enumerate().take(out.len()).filter(|(_, m)| !m.is_finite()) {
+                    let column = self.rows.chunks_exact(cols).map(|row| one(s, &row[i * LANES + c]));
+                    *mean = wide_mean(column);
+                }
+                y = s.load(&mean);
             }
             store_part(s, y, out);
         }

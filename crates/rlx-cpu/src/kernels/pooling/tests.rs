@@ -30,6 +30,19 @@ fn pooling_matches_f64() {
 }
 
 #[test]
+fn a_mean_is_finite_where_its_rows_are() {
+    let (cols, tokens) = (19, 5i32);
+    let x: Vec<f32> = (0..cols * 5).map(|i| f32::MAX * if i % 2 == 0 { 0.5 } else { 0.75 }).collect();
+    let column = |c: usize| (0..5).map(|t| f64::from(x[t * cols + c])).sum::<f64>() / 5.0;
+    let reference: Vec<f64> = (0..cols).map(column).collect();
+    everywhere(|cpu| {
+        let mut out = vec![0.0; cols];
+        pool(cpu, Pooling::Mean, cols, &x, &[0, tokens], &mut out).unwrap();
+        close("mean", &out, &reference, |_| 1e-6 * f64::from(f32::MAX));
+    });
+}
+
+#[test]
 fn nan_stays_with_its_sequence_and_sizes_are_checked() {
     let mut x = vec![1.0f32; 6 * 3];
     x[4] = f32::NAN;

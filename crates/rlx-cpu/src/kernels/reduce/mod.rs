@@ -29,7 +29,7 @@ use crate::simd::{Kernel, LANES, Simd, reduce_max, reduce_min, reduce_prod, redu
 pub enum Reduction {
     /// Σ x; 0 of nothing.
     Sum,
-    /// Σ x / n; NaN of nothing.
+    /// Σ x / n, finite where all x are; NaN of nothing.
     Mean,
     /// The largest, NaN where any is NaN; the lowest value of the dtype, or negative infinity, of nothing.
     Max,
@@ -94,6 +94,17 @@ fn line<Y: Element>(cpu: Cpu<'_>, reduction: Reduction, x: &[f32], out: &mut [Y]
     }
 }
 
+/// The mean of values whose sum is beyond f32 (or of infinities, or NaN).
+#[cold]
+pub(super) fn wide_mean(x: impl Iterator<Item = f32>) -> f32 {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for x in x {
+        sum += f64::from(x);
+        count += 1.0;
+    }
+    (sum / count) as f32
+}
+
 struct Line<'a> {
     reduction: Reduction,
     x: &'a [f32],
@@ -106,12 +117,23 @@ impl Kernel for Line<'_> {
     fn run<S: Simd>(self, s: S) -> f32 {
         match self.reduction {
             Reduction::Sum => reduce_sum(s, self.x),
-            Reduction::Mean => reduce_sum(s, self.x) / self.x.len() as f32,
+            Reduction::Mean => match reduce_sum(s, self.x) / self.x.len() as f32 {
+                mean if mean.is_finite() => mean,
+                _ => wide_mean(self.x.iter().copied()),
+            },
             Reduction::Max => reduce_max(s, self.x),
             Reduction::Min => reduce_min(s, self.x),
             Reduction::Prod => reduce_prod(s, self.x),
         }
     }
+}
+
+/// One element as f32.
+#[inline(always)]
+pub(super) fn one<S: Simd, T: Element>(s: S, x: &T) -> f32 {
+    let mut lanes = [0f32; LANES];
+    s.store(load_part(s, std::slice::from_ref(x)), &mut lanes);
+    lanes[0]
 }
 
 struct Columns<'a, X, Y> {
@@ -137,7 +159,15 @@ impl<X: Element, Y: Element> Kernel for Columns<'_, X, Y> {
                         sum = s.$op(sum, load_part(s, row));
                     }
                     if self.reduction == Reduction::Mean {
-                        sum = s.div(sum, s.splat(count));
+                        let mut mean = [0f32; LANES];
+                        s.store(s.div(sum, s.splat(count)), &mut mean);
+                        for (c, mean) in mean.iter_mut().enumerate().take(out.len()) {
+                            if !mean.is_finite() {
+                                let column = self.x.iter().skip(i * LANES + c).step_by(inner);
+                                *mean = wide_mean(column.map(|x| one(s, x)));
+                            }
+                        }
+                        sum = s.load(&mean);
                     }
                     store_part(s, sum, out);
                 }

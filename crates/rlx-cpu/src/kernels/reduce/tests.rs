@@ -40,6 +40,31 @@ fn reductions_match_f64() {
     }
 }
 
+/// The sum of these is beyond f32, whatever the order, or only in some orders.
+#[test]
+fn a_mean_is_finite_where_its_elements_are() {
+    for [axis, inner] in [[40, 1], [40, 3], [37, 19]] {
+        for low in [0.9, -1.0] {
+            let x: Vec<f32> =
+                (0..axis * inner).map(|i| f32::MAX * if i % 32 < 16 { 1.0 } else { low }).collect();
+            let column = |i: usize| (0..axis).map(move |a| a * inner + i);
+            let reference: Vec<f64> =
+                (0..inner).map(|i| column(i).map(|at| f64::from(x[at])).sum::<f64>() / axis as f64).collect();
+            everywhere(|cpu| {
+                let mut out = vec![0.0; inner];
+                reduce(cpu, Reduction::Mean, [1, axis, inner], &x, &mut out).unwrap();
+                let tolerance = 4.0 * 6e-8 * (axis as f64).sqrt() * f64::from(f32::MAX);
+                close(&format!("{axis} {inner} {low}"), &out, &reference, |_| tolerance);
+            });
+        }
+    }
+    everywhere(|cpu| {
+        let mut out = vec![0.0; 1];
+        reduce(cpu, Reduction::Mean, [1, 2, 1], &[f32::INFINITY, 1.0], &mut out).unwrap();
+        assert_eq!(out[0], f32::INFINITY);
+    });
+}
+
 #[test]
 fn nan_is_never_lost() {
     for [axis, inner] in [[40, 1], [40, 3]] {
