@@ -74,6 +74,10 @@ struct PlanBuilder<'a> {
     /// The value whose buffer each value is a view of, and the last node that uses any view of it.
     roots: Vec<Value>,
     last_use: Vec<usize>,
+    /// The last node that reads each value itself, views of it among them.
+    last_read: Vec<usize>,
+    /// The values that are views of each state's buffer as it is now.
+    state_views: FxHashMap<BufferId, Vec<Value>>,
 }
 
 impl<'a> PlanBuilder<'a> {
@@ -94,6 +98,8 @@ impl<'a> PlanBuilder<'a> {
             states: Vec::new(),
             roots: graph.value_ids().collect(),
             last_use: vec![0; count],
+            last_read: vec![0; count],
+            state_views: FxHashMap::default(),
         };
         for value in graph.value_ids() {
             b.declaration(value)?;
@@ -136,6 +142,7 @@ impl<'a> PlanBuilder<'a> {
         for (index, node) in self.graph.nodes().iter().enumerate() {
             let is_view = self.view_of(node).is_some();
             for operand in &node.operands {
+                self.last_read[operand.index()] = index;
                 let root = self.roots[operand.index()];
                 if !is_view {
                     self.last_use[root.index()] = index;
@@ -149,6 +156,7 @@ impl<'a> PlanBuilder<'a> {
         for output in self.graph.outputs() {
             let root = self.roots[output.index()];
             self.last_use[root.index()] = usize::MAX;
+            self.last_read[output.index()] = usize::MAX;
         }
     }
 
@@ -177,7 +185,27 @@ impl<'a> PlanBuilder<'a> {
         if let Some(()) = self.view_node(node)? {
             return Ok(());
         }
+        if node.op.writes_state() {
+            self.keep_views(index, node);
+        }
         self.step_node(index, node)
+    }
+
+    /// Copies the views of the state that `node` is about to write, where it or a later node reads them, or the graph returns
+    /// them: a value stays what it was.
+    fn keep_views(&mut self, index: usize, node: &Node) {
+        let Some(&state) = node.operands.first() else { return };
+        let Some(Place::Dense(buffer)) = self.places[state.index()] else { return };
+        for value in self.state_views.remove(&buffer).unwrap_or_default() {
+            if self.last_read[value.index()] < index {
+                continue;
+            }
+            let Some(Place::View(of, view)) = self.places[value.index()].clone() else { continue };
+            let ty = self.graph.ty(value).clone();
+            let copied = self.copy(of, &view, &ty, &node.scope);
+            self.places[value.index()] = Some(Place::Dense(copied.buffer));
+            self.roles[value.index()] = Role::Activation;
+        }
     }
 
     /// Work on weights alone is prepared once at load.
@@ -229,6 +257,11 @@ impl<'a> PlanBuilder<'a> {
                 }
             }
         };
+        if let Place::View(buffer, _) = &place
+            && matches!(self.drafts[buffer.index()].home, Some(Home::State(_)))
+        {
+            self.state_views.entry(*buffer).or_default().push(result);
+        }
         self.places[result.index()] = Some(place);
         self.roles[result.index()] = self.roles[operand.index()];
         Ok(Some(()))

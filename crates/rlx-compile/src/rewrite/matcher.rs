@@ -4,7 +4,8 @@ use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
 use rlx_ir::op::EvalContext;
-use rlx_ir::{Bindings, Def, Graph, Node, NodeId, Op, Tensor, Type, Types, Users, Value};
+use rlx_ir::{Bindings, Def, Graph, Node, NodeId, Op, Tensor, Type, Types, Users, Value, View};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::passes::PassContext;
@@ -22,7 +23,7 @@ pub struct Matcher<'a> {
     users: Arc<Users>,
     returned: Vec<bool>,
     roles: OnceCell<Vec<Role>>,
-    overwriter: OnceCell<Vec<Option<NodeId>>>,
+    overwriter: OnceCell<Overwriters>,
     constants: OnceCell<Vec<Option<Arc<Tensor>>>>,
     /// The nodes that the target was asked about and runs.
     supported: OnceCell<Vec<Cell<bool>>>,
@@ -132,9 +133,14 @@ impl<'a> Matcher<'a> {
         matches!(self.graph.value(value).def, Def::Weight { .. })
     }
 
-    /// The node that overwrites `value`, where it is a version of a state.
-    pub fn overwriter(&self, value: Value) -> Option<NodeId> {
-        self.overwriter.get_or_init(|| overwriters(self.graph))[value.index()]
+    /// The version of a state that `value` is, or is a view of, and the node that overwrites it, where one does.
+    pub fn overwriter(&self, value: Value) -> Option<(Value, NodeId)> {
+        self.overwriter.get_or_init(|| Overwriters::of(self.graph)).get(value)
+    }
+
+    /// The value of which the node `id` makes a view, where it does.
+    pub fn viewed(&self, id: NodeId) -> Option<Value> {
+        viewed(self.graph, self.node(id))
     }
 
     /// The precision that the program is to have.
@@ -209,15 +215,48 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// The node that overwrites each value that is a version of a state.
-fn overwriters(graph: &Graph) -> Vec<Option<NodeId>> {
-    let mut overwriter = vec![None; graph.values().len()];
-    for (id, node) in graph.iter_nodes() {
-        if let (true, Some(state)) = (node.op.writes_state(), node.operands.first()) {
-            overwriter[state.index()] = Some(id);
+/// The value of which `node` makes a view, where it does.
+fn viewed(graph: &Graph, node: &Node) -> Option<Value> {
+    let ([x], [y]) = (&*node.operands, &*node.results) else { return None };
+    node.op.view(&View::dense(&graph.ty(*x).shape), graph.ty(*y)).map(|_| *x)
+}
+
+/// What becomes of versions of states and of views of them.
+#[derive(Debug, Default)]
+struct Overwriters {
+    /// Per value the version that it is or is a view of, where a node overwrites that; empty where no node writes a state.
+    versions: Vec<Option<Value>>,
+    writers: FxHashMap<Value, NodeId>,
+}
+
+impl Overwriters {
+    fn of(graph: &Graph) -> Self {
+        let mut writers = FxHashMap::default();
+        for (id, node) in graph.iter_nodes() {
+            if let (true, Some(state)) = (node.op.writes_state(), node.operands.first()) {
+                writers.insert(*state, id);
+            }
         }
+        if writers.is_empty() {
+            return Self::default();
+        }
+        let mut versions = vec![None; graph.values().len()];
+        writers.keys().for_each(|v: &Value| versions[v.index()] = Some(*v));
+        for node in graph.nodes() {
+            if let ([x], [y]) = (&*node.operands, &*node.results)
+                && versions[x.index()].is_some()
+                && viewed(graph, node).is_some()
+            {
+                versions[y.index()] = versions[x.index()];
+            }
+        }
+        Self { versions, writers }
     }
-    overwriter
+
+    fn get(&self, value: Value) -> Option<(Value, NodeId)> {
+        let version = self.versions.get(value.index()).copied().flatten()?;
+        Some((version, *self.writers.get(&version)?))
+    }
 }
 
 /// The role of each value: a result is a weight where all that it is made of are weights and constants.
