@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::memory::{Lifetime, lay_out};
-use super::prepare::{PreparedWeight, WeightExpr};
+use super::prepare::{OpExpr, PreparedWeight, WeightExpr};
 use super::regions::{self, PlanRegion};
 use super::{Action, ArenaLayout, AxisSizes, Buffer, BufferId, Home, Operand, Plan, Port, SizeTable, Step};
 use crate::error::{Error, Result};
@@ -226,7 +226,7 @@ impl<'a> PlanBuilder<'a> {
         for (index, &value) in node.results.iter().enumerate() {
             self.roles[value.index()] = Role::Weight;
             let (op, operands, results) = (node.op.clone(), operands.clone(), results.clone());
-            let expr = WeightExpr::Op { op, operands, index, results };
+            let expr = WeightExpr::Op(OpExpr::new(op, operands, index, results));
             self.places[value.index()] = Some(Place::Weight(Arc::new(expr)));
         }
         Ok(())
