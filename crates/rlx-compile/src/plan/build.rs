@@ -480,6 +480,23 @@ impl<'a> PlanBuilder<'a> {
         }
     }
 
+    /// The most bytes that a buffer of `bytes` takes.
+    fn most_bytes(&self, bytes: &Dim) -> Result<u64> {
+        let (name, symbols) = (self.graph.name(), self.graph.symbols());
+        if let Some(most) = symbols.upper_bound(bytes) {
+            // An upper bound is at least 0.
+            return Ok(most.unsigned_abs());
+        }
+        let bounded = |symbol: &Arc<str>| symbols.upper_bound(&Dim::symbol(symbol)).is_some();
+        if bytes.symbols().iter().all(bounded) {
+            rlx_ir::bail!(
+                InvalidArgument,
+                "graph @{name}: {bytes} bytes overflow at the bounds of the symbols"
+            );
+        }
+        rlx_ir::bail!(InvalidArgument, "graph @{name}: {bytes} bytes of memory need a bound on each symbol")
+    }
+
     fn lay_out(&mut self, outputs: &[Operand], regions: &[PlanRegion]) -> Result<(Vec<Buffer>, ArenaLayout)> {
         let mut spans: Vec<Option<(usize, usize)>> = vec![None; self.drafts.len()];
         let mut touch = |buffer: BufferId, step: usize| {
@@ -501,19 +518,12 @@ impl<'a> PlanBuilder<'a> {
             if draft.home.is_some() {
                 continue;
             }
-            let Some(most) = self.graph.symbols().upper_bound(&draft.bytes) else {
-                rlx_ir::bail!(
-                    InvalidArgument,
-                    "graph @{}: {} bytes of memory need a bound on each symbol",
-                    self.graph.name(),
-                    draft.bytes
-                );
-            };
             let (first, last) = spans[i].unwrap_or((0, 0));
-            lifetimes.push(Lifetime { first, last, bytes: u64::try_from(most).unwrap_or(0) });
+            lifetimes.push(Lifetime { first, last, bytes: self.most_bytes(&draft.bytes)? });
             owners.push(i);
         }
-        let (placed, arena) = lay_out(&lifetimes);
+        let place = |e: Error| e.context(format!("graph @{}: memory at the bounds", self.graph.name()));
+        let (placed, arena) = lay_out(&lifetimes).map_err(place)?;
         let mut homes: Vec<Option<Home>> = self.drafts.iter().map(|d| d.home).collect();
         for (owner, p) in owners.into_iter().zip(placed) {
             homes[owner] = Some(Home::Arena { offset: p.offset, reserved: p.reserved });
