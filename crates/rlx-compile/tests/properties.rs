@@ -87,6 +87,26 @@ fn lower_precision_stays_near() {
     }
 }
 
+/// Each link is lowered because the one before it was.
+#[test]
+fn a_long_chain_after_a_product_is_lowered_to_its_end() {
+    let mut b = Builder::new("chain");
+    let x = b.input("x", DType::F32, [2, 4]).unwrap();
+    let w = b.weight("w", DType::F32, [4, 4]).unwrap();
+    let mut y = b.matmul_transposed(x, w).unwrap();
+    for i in 0..150 {
+        y = if i % 2 == 0 { b.tanh(y) } else { b.relu(y) }.unwrap();
+    }
+    let before = b.finish(&[y]).unwrap();
+    let precision = PrecisionPolicy::new(Compute::F16);
+    let cx = PassContext { target: &AnyTarget, precision: &precision };
+    let (after, report) =
+        (rlx_compile::passes::by_name("precision").unwrap().run)(before.clone(), &cx).unwrap();
+    let casts = after.nodes().iter().filter(|n| n.op.name() == "cast").count();
+    assert_eq!(casts, 3, "{after}");
+    check(0, &before, &after, &[report]);
+}
+
 /// What was verified when it was finished is not verified again; all else is.
 #[test]
 fn a_graph_that_nobody_verified_is_verified_before_all_passes() {

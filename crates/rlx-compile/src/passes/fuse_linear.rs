@@ -159,7 +159,7 @@ fn apply(cx: &Matcher<'_>, id: NodeId) -> Outcome {
     }
     let (op, operands) = (p.op(), p.operands());
     let typed: Vec<Operand> = operands.iter().map(|&v| v.into()).collect();
-    if let Err(reason) = cx.check(&op, &typed) {
+    if let Err(reason) = cx.check_replaces(&op, &typed, &node.results) {
         return Outcome::NearMiss(reason);
     }
     Outcome::Patch(Patch::new(p.nodes.into_vec(), operands, node.results.to_vec(), move |b, x| {

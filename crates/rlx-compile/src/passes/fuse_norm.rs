@@ -50,9 +50,9 @@ fn apply(cx: &Matcher<'_>, id: NodeId) -> Outcome {
     }
     let reads: Vec<Value> = add_node.operands.iter().chain(&node.operands[1..]).copied().collect();
     let typed: Vec<Operand> = reads.iter().map(|&v| v.into()).collect();
-    if let Err(reason) = cx.check(&*op as &dyn Op, &typed) {
+    let results = [sum, node.results[0]];
+    if let Err(reason) = cx.check_replaces(&*op as &dyn Op, &typed, &results) {
         return Outcome::NearMiss(reason);
     }
-    let results = [sum, node.results[0]];
     Outcome::Patch(Patch::new([add, id], reads, results, move |b, x| Ok(b.emit_ref(op, x)?)))
 }

@@ -213,6 +213,25 @@ impl<'a> Matcher<'a> {
             Support::No(reason) => Err(format!("the device does not run {}: {reason}", op.name())),
         }
     }
+
+    /// Checks that the results of `op` on `operands` can take the place of `values`: that they fit, the backend runs it, and types
+    /// are the same.
+    ///
+    /// # Errors
+    /// The reason why not, for a near miss.
+    pub fn check_replaces(&self, op: &dyn Op, operands: &[Operand], values: &[Value]) -> Result<(), String> {
+        let types = self.check(op, operands)?;
+        types.iter().zip(values).try_for_each(|(ty, &value)| self.same_type(ty, value))
+    }
+
+    /// Checks that a value of type `ty` can take the place of `value`.
+    ///
+    /// # Errors
+    /// The reason why not, for a near miss.
+    pub fn same_type(&self, ty: &Type, value: Value) -> Result<(), String> {
+        let (was, name) = (self.ty(value), &self.graph.value(value).name);
+        if ty == was { Ok(()) } else { Err(format!("%{name} is {was}, and would be {ty}")) }
+    }
 }
 
 /// The value of which `node` makes a view, where it does.
