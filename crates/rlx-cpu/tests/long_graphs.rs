@@ -1,5 +1,7 @@
 //! Graphs whose chains are longer than any stack: nothing on the way from text to results recurses over them.
 
+#![allow(clippy::unwrap_used)] // helpers of tests
+
 use std::sync::Arc;
 
 use rlx_cpu::CpuBackend;
@@ -33,7 +35,7 @@ fn chain(length: usize, of_weights: bool, link: Link) -> Graph {
 /// The first element of the result.
 fn run(graph: &Graph) -> f32 {
     let graph = text::parse(&graph.to_string(), &OpSet::builtin()).unwrap();
-    let backend = CpuBackend::new(std::num::NonZeroUsize::new(2)).expect("threads start");
+    let backend = CpuBackend::new(std::num::NonZeroUsize::new(2)).unwrap();
     let runtime = Runtime::new(vec![Arc::new(backend)], Settings::defaults());
     let session = Session::compile(&runtime, &graph, &NoWeights, &SessionOptions::default()).unwrap();
     let mut context = session.context(&[]).unwrap();
