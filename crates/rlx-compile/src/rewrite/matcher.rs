@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use rlx_ir::op::EvalContext;
 use rlx_ir::{Bindings, Def, Graph, Node, NodeId, Op, Tensor, Type, Types, Users, Value, View};
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::passes::PassContext;
@@ -23,7 +22,7 @@ pub struct Matcher<'a> {
     users: Arc<Users>,
     returned: Vec<bool>,
     roles: OnceCell<Vec<Role>>,
-    overwriter: OnceCell<Overwriters>,
+    overwriters: OnceCell<Vec<Option<(Value, NodeId)>>>,
     constants: OnceCell<Vec<Option<Arc<Tensor>>>>,
     /// The nodes that the target was asked about and runs.
     supported: OnceCell<Vec<Cell<bool>>>,
@@ -62,7 +61,7 @@ impl<'a> Matcher<'a> {
             users: graph.users(),
             returned,
             roles: OnceCell::new(),
-            overwriter: OnceCell::new(),
+            overwriters: OnceCell::new(),
             constants: OnceCell::new(),
             supported: OnceCell::new(),
         }
@@ -135,7 +134,7 @@ impl<'a> Matcher<'a> {
 
     /// The version of a state that `value` is, or is a view of, and the node that overwrites it, where one does.
     pub fn overwriter(&self, value: Value) -> Option<(Value, NodeId)> {
-        self.overwriter.get_or_init(|| Overwriters::of(self.graph)).get(value)
+        self.overwriters.get_or_init(|| overwriters(self.graph)).get(value.index()).copied().flatten()
     }
 
     /// The value of which the node `id` makes a view, where it does.
@@ -240,42 +239,28 @@ fn viewed(graph: &Graph, node: &Node) -> Option<Value> {
     node.op.view(&View::dense(&graph.ty(*x).shape), graph.ty(*y)).map(|_| *x)
 }
 
-/// What becomes of versions of states and of views of them.
-#[derive(Debug, Default)]
-struct Overwriters {
-    /// Per value the version that it is or is a view of, where a node overwrites that; empty where no node writes a state.
-    versions: Vec<Option<Value>>,
-    writers: FxHashMap<Value, NodeId>,
-}
-
-impl Overwriters {
-    fn of(graph: &Graph) -> Self {
-        let mut writers = FxHashMap::default();
-        for (id, node) in graph.iter_nodes() {
-            if let (true, Some(state)) = (node.op.writes_state(), node.operands.first()) {
-                writers.insert(*state, id);
-            }
+/// Per value the version of a state that it is or is a view of, with the node that overwrites that, where one does. Empty where
+/// no node writes a state.
+fn overwriters(graph: &Graph) -> Vec<Option<(Value, NodeId)>> {
+    let mut overwriters = Vec::new();
+    for (id, node) in graph.iter_nodes() {
+        if let (true, Some(&state)) = (node.op.writes_state(), node.operands.first()) {
+            overwriters.resize(graph.values().len(), None);
+            overwriters[state.index()] = Some((state, id));
         }
-        if writers.is_empty() {
-            return Self::default();
-        }
-        let mut versions = vec![None; graph.values().len()];
-        writers.keys().for_each(|v: &Value| versions[v.index()] = Some(*v));
-        for node in graph.nodes() {
-            if let ([x], [y]) = (&*node.operands, &*node.results)
-                && versions[x.index()].is_some()
-                && viewed(graph, node).is_some()
-            {
-                versions[y.index()] = versions[x.index()];
-            }
-        }
-        Self { versions, writers }
     }
-
-    fn get(&self, value: Value) -> Option<(Value, NodeId)> {
-        let version = self.versions.get(value.index()).copied().flatten()?;
-        Some((version, *self.writers.get(&version)?))
+    if overwriters.is_empty() {
+        return overwriters;
     }
+    for node in graph.nodes() {
+        if let ([x], [y]) = (&*node.operands, &*node.results)
+            && overwriters[x.index()].is_some()
+            && viewed(graph, node).is_some()
+        {
+            overwriters[y.index()] = overwriters[x.index()];
+        }
+    }
+    overwriters
 }
 
 /// The role of each value: a result is a weight where all that it is made of are weights and constants.

@@ -414,6 +414,22 @@ mod tests {
     }
 
     #[test]
+    fn long_expressions_that_differ_in_a_leaf_have_different_keys() {
+        let chain = |name: &str, length: usize| {
+            let mut a = source_expr(name, DType::F32, &[2]);
+            for _ in 0..length {
+                a = of_op(Binary { kind: BinaryKind::Sub }, &[&a, &a], DType::F32);
+            }
+            a.to_string()
+        };
+        for length in [1, 4, 5, 6, 100] {
+            assert_eq!(chain("w", length), chain("w", length));
+            assert_ne!(chain("w", length), chain("v", length));
+            assert_ne!(chain("w", length), chain("w", length + 1));
+        }
+    }
+
+    #[test]
     fn a_wrong_shape_is_refused_by_name() {
         let w = MemoryWeights::new([("w".to_owned(), Tensor::f32([2, 2], &[0.0; 4]).unwrap())]);
         let e = open_rows(&source_expr("w", DType::F32, &[2, 3]), &w).err().unwrap();
