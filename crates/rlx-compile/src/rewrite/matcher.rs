@@ -4,7 +4,7 @@ use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
 use rlx_ir::op::EvalContext;
-use rlx_ir::{Bindings, Def, Graph, Node, NodeId, Op, Tensor, Type, Types, Users, Value, View};
+use rlx_ir::{Bindings, Def, Graph, Node, NodeId, Op, Tensor, Type, Types, Users, Value};
 use smallvec::SmallVec;
 
 use crate::passes::PassContext;
@@ -236,7 +236,7 @@ impl<'a> Matcher<'a> {
 /// The value of which `node` makes a view, where it does.
 fn viewed(graph: &Graph, node: &Node) -> Option<Value> {
     let ([x], [y]) = (&*node.operands, &*node.results) else { return None };
-    node.op.view(&View::dense(&graph.ty(*x).shape), graph.ty(*y)).map(|_| *x)
+    node.op.view(&rlx_ir::View::dense(&graph.ty(*x).shape), graph.ty(*y)).map(|_| *x)
 }
 
 /// Per value the version of a state that it is or is a view of, with the node that overwrites that, where one does. Empty where
