@@ -30,13 +30,14 @@ pub fn random_graph(seed: u64, nodes: usize) -> Result<Graph> {
     let slots = b.input("slots", DType::I32, [n.clone()])?;
     let state = b.state("state", DType::F32, [2, 4, 1, WIDTH])?;
     let random = SplitMix64::new(seed);
-    let mut g = Generator { b, random, n, values, slots, state, weights: 0 };
+    let mut g = Generator { b, random, n, values, slots, state, kept: Vec::new(), weights: 0 };
     while g.b.graph().nodes().len() < nodes {
         let value = g.step()?;
         g.values.push(value);
     }
     let mut outputs: Vec<Value> = g.values.iter().rev().take(2).copied().collect();
     outputs.push(g.pick());
+    outputs.extend(g.kept.last());
     Ok(g.b.finish(&outputs)?)
 }
 
@@ -47,6 +48,8 @@ struct Generator {
     values: Vec<Value>,
     slots: Value,
     state: Value,
+    /// Views of versions of the state, and what was made of some: `[4, 32]`. Others are read after the version was overwritten.
+    kept: Vec<Value>,
     weights: usize,
 }
 
@@ -71,7 +74,7 @@ impl Generator {
 
     fn step(&mut self) -> Result<Value> {
         let x = self.pick();
-        Ok(match self.random.below(16) {
+        Ok(match self.random.below(20) {
             0 => self.b.tanh(x)?,
             1 => self.b.neg(x)?,
             2 => self.b.relu(x)?,
@@ -91,6 +94,8 @@ impl Generator {
             }
             13 => self.there_and_back(x)?,
             14 => self.selection(x)?,
+            15 => self.known(x)?,
+            16 => self.twice(x)?,
             _ => self.state(x)?,
         })
     }
@@ -112,7 +117,7 @@ impl Generator {
 
     /// A product, and by chance what may follow one.
     fn product(&mut self, x: Value) -> Result<Value> {
-        let w = self.matrix(WIDTH)?;
+        let w = self.right_operand()?;
         let scale = self.b.scalar(DType::F32, 0.25)?;
         let x = self.b.mul(x, scale)?;
         let mut y = if self.random.below(2) == 0 {
@@ -134,6 +139,15 @@ impl Generator {
             y = self.b.add(residual, y)?;
         }
         Ok(y)
+    }
+
+    /// A matrix: a weight, of a block type or decoded by hand, or one that is made of weights.
+    fn right_operand(&mut self) -> Result<Value> {
+        if self.random.below(3) > 0 {
+            return self.matrix(WIDTH);
+        }
+        let w = self.weight(DType::F32, &[WIDTH, WIDTH])?;
+        Ok(self.b.transpose(w, [1, 0])?)
     }
 
     /// Two products of one value, one of which gates the other.
@@ -184,16 +198,104 @@ impl Generator {
         Ok(self.b.select(condition, x, y)?)
     }
 
-    /// Writes a state, or reads the version that there is.
-    fn state(&mut self, x: Value) -> Result<Value> {
-        if self.random.below(2) == 0 {
-            let row = self.b.reshape(x, [self.n.clone(), 1.into(), WIDTH.into()])?;
-            self.state = self.b.kv_write(self.state, row, self.slots)?;
-            return Ok(x);
+    /// What is known before the run.
+    fn known(&mut self, x: Value) -> Result<Value> {
+        let y = self.pick();
+        match self.random.below(3) {
+            0 => {
+                let condition = self.b.scalar(DType::Bool, self.random.below(2) as f64)?;
+                Ok(self.b.select(condition, x, y)?)
+            }
+            1 => {
+                let (a, c) = (self.b.scalar(DType::F32, 0.5)?, self.b.scalar(DType::F32, 0.25)?);
+                let sum = self.b.add(a, c)?;
+                Ok(self.b.mul(x, sum)?)
+            }
+            _ => {
+                // Every f32 is an f64.
+                let wide = self.b.cast(x, DType::F64)?;
+                let same = self.b.cast(wide, DType::F32)?;
+                Ok(self.b.max(same, y)?)
+            }
         }
-        let page = Slice { axis: 0, start: 0.into(), len: 1.into(), step: 1 };
-        let page = self.b.emit_one(page, &[self.state])?;
-        let rows = self.b.reshape(page, [4, WIDTH])?;
+    }
+
+    /// An op of its own result.
+    fn twice(&mut self, x: Value) -> Result<Value> {
+        Ok(match self.random.below(4) {
+            0 => {
+                let y = self.b.neg(x)?;
+                self.b.neg(y)?
+            }
+            1 => {
+                let y = self.b.abs(x)?;
+                self.b.abs(y)?
+            }
+            2 => {
+                let y = self.b.relu(x)?;
+                self.b.relu(y)?
+            }
+            _ => {
+                // Both are made of the same.
+                let (y, z) = (self.b.tanh(x)?, self.b.tanh(x)?);
+                self.b.add(y, z)?
+            }
+        })
+    }
+
+    /// Writes the state, keeps a view of the version that there is, or reads such a view, however old.
+    fn state(&mut self, x: Value) -> Result<Value> {
+        match self.random.below(4) {
+            0 => {
+                let row = self.row(x)?;
+                self.state = self.b.kv_write(self.state, row, self.slots)?;
+                Ok(x)
+            }
+            1 => {
+                let page = self.page()?;
+                let rows = match self.random.below(3) {
+                    0 => self.b.neg(page)?,
+                    _ => page,
+                };
+                self.kept.push(rows);
+                Ok(x)
+            }
+            2 if !self.kept.is_empty() => {
+                let rows = self.kept[self.random.below(self.kept.len())];
+                let rows = if self.random.below(2) == 0 { self.b.abs(rows)? } else { rows };
+                self.add_mean(x, rows)
+            }
+            _ => {
+                let page = self.page()?;
+                self.add_mean(x, page)
+            }
+        }
+    }
+
+    /// A row for each token: of `x`, or of the state itself.
+    fn row(&mut self, x: Value) -> Result<Value> {
+        let (n, one) = (self.n.clone(), Dim::constant(1));
+        if self.random.below(4) > 0 {
+            return Ok(self.b.reshape(x, [n, one, WIDTH.into()])?);
+        }
+        let rows = self.b.reshape(self.state, [8, 1, WIDTH])?;
+        Ok(self.b.emit_one(Slice { axis: 0, start: 0.into(), len: n, step: 1 }, &[rows])?)
+    }
+
+    /// A page of the state as `[4, 32]`, through several views.
+    fn page(&mut self) -> Result<Value> {
+        let start = self.random.below(2);
+        let page =
+            self.b.emit_one(Slice { axis: 0, start: start.into(), len: 1.into(), step: 1 }, &[self.state])?;
+        if self.random.below(2) == 0 {
+            return Ok(self.b.reshape(page, [4, WIDTH])?);
+        }
+        // Rows in another order: no strides say the second reshape, which is of a view that lies elsewhere.
+        let turned = self.b.transpose(page, [0, 2, 3, 1])?;
+        Ok(self.b.reshape(turned, [4, WIDTH])?)
+    }
+
+    fn add_mean(&mut self, x: Value, rows: Value) -> Result<Value> {
         let mean = self.b.reduce_mean(rows, &[0], KeepDims::No)?;
         Ok(self.b.add(x, mean)?)
     }

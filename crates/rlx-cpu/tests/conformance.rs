@@ -4,7 +4,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use rlx_conformance::suite::{Exclusion, Options, check_row_independence, run};
+use rlx_conformance::suite::{Exclusion, Options, check_random_graphs, check_row_independence, run};
 use rlx_cpu::CpuBackend;
 use rlx_cpu::simd::SimdLevel;
 use rlx_runtime::Backend;
@@ -29,6 +29,13 @@ fn a_row_has_the_same_bits_in_every_batch_and_on_every_number_of_threads() {
         let list: Vec<String> = failures.iter().map(ToString::to_string).collect();
         assert!(list.is_empty(), "{}", list.join("\n"));
     }
+}
+
+#[test]
+fn random_graphs_give_what_the_interpreter_gives() {
+    let [backend] = &backends(SimdLevel::best())[..1] else { return };
+    let refused = check_random_graphs(backend, 0..200, 16).unwrap();
+    assert!(refused.is_empty(), "{refused:?}");
 }
 
 #[test]

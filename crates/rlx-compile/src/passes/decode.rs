@@ -74,7 +74,7 @@ fn decode_weight(cx: &Matcher<'_>, id: NodeId) -> Outcome {
         let shape = cx.ty(node.operands[at]).shape.clone();
         operands[at] = Operand::New(Type::new(DType::F32, shape), Role::Weight);
     }
-    if let Err(reason) = cx.check(&*node.op, &operands) {
+    if let Err(reason) = cx.check_replaces(&*node.op, &operands, &node.results) {
         return Outcome::NearMiss(reason);
     }
     let op = node.op.clone();

@@ -80,7 +80,7 @@ fn fuse(matcher: &Matcher<'_>, sweep: &mut Sweep<'_>, id: NodeId) -> Result<Opti
         let region = Region::new(matcher, &region)?;
         let operands: Vec<Operand> = region.reads.iter().map(|&v| v.into()).collect();
         let op = FusedRegion { body: region.body };
-        if let Err(reason) = matcher.check(&op, &operands) {
+        if let Err(reason) = matcher.check_replaces(&op, &operands, &region.results) {
             return Ok(Some(Err(reason)));
         }
         let patch = Patch::new(region.nodes, region.reads, region.results, |b, x| Ok(b.emit(op, x)?));

@@ -96,16 +96,25 @@ pub(crate) fn activation_of(op: &dyn Op) -> Option<Activation> {
     }
 }
 
+/// A product, its bias, its activation and its residual: each is there once.
+const MOST_NODES: usize = 4;
+
 /// The longest product that ends at node `id`.
 fn product(cx: &Matcher<'_>, id: NodeId) -> Option<Product> {
+    product_of(cx, id, MOST_NODES)
+}
+
+/// The longest product of at most `most` nodes that ends at node `id`.
+fn product_of(cx: &Matcher<'_>, id: NodeId, most: usize) -> Option<Product> {
     let node = cx.node(id);
     if let Some(product) = Product::of_node(cx, id) {
         return Some(product);
     }
+    let most = most.checked_sub(1).filter(|&m| m > 0)?;
     // What is inside has no other reader, since it vanishes.
     let inner = |value: Value| {
         let (inner, _) = cx.producer(value)?;
-        if cx.single_use(value) { product(cx, inner) } else { None }
+        if cx.single_use(value) { product_of(cx, inner, most) } else { None }
     };
     if let Some(activation) = activation_of(&*node.op) {
         let mut p = inner(node.operands[0])?;
@@ -150,7 +159,7 @@ fn apply(cx: &Matcher<'_>, id: NodeId) -> Outcome {
     }
     let (op, operands) = (p.op(), p.operands());
     let typed: Vec<Operand> = operands.iter().map(|&v| v.into()).collect();
-    if let Err(reason) = cx.check(&op, &typed) {
+    if let Err(reason) = cx.check_replaces(&op, &typed, &node.results) {
         return Outcome::NearMiss(reason);
     }
     Outcome::Patch(Patch::new(p.nodes.into_vec(), operands, node.results.to_vec(), move |b, x| {

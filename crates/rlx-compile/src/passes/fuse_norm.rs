@@ -45,11 +45,14 @@ fn apply(cx: &Matcher<'_>, id: NodeId) -> Outcome {
     if let Some(&other) = add_node.operands.iter().find(|&&v| cx.ty(v) != cx.ty(sum)) {
         return Outcome::NearMiss(format!("the sum broadcasts {} to {}", cx.ty(other), cx.ty(sum)));
     }
+    if node.operands[1..].contains(&sum) {
+        return Outcome::NearMiss("the norm reads the sum as weight or bias too".to_owned());
+    }
     let reads: Vec<Value> = add_node.operands.iter().chain(&node.operands[1..]).copied().collect();
     let typed: Vec<Operand> = reads.iter().map(|&v| v.into()).collect();
-    if let Err(reason) = cx.check(&*op as &dyn Op, &typed) {
+    let results = [sum, node.results[0]];
+    if let Err(reason) = cx.check_replaces(&*op as &dyn Op, &typed, &results) {
         return Outcome::NearMiss(reason);
     }
-    let results = [sum, node.results[0]];
     Outcome::Patch(Patch::new([add, id], reads, results, move |b, x| Ok(b.emit_ref(op, x)?)))
 }

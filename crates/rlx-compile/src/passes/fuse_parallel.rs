@@ -127,6 +127,12 @@ fn stack(cx: &Matcher<'_>, parts: &[Product]) -> Outcome {
     let axis = joint[0].rank() - 1;
     let nodes: Vec<NodeId> = parts.iter().map(|p| p.nodes[0]).collect();
     let results: Vec<Value> = nodes.iter().map(|&n| cx.node(n).results[0]).collect();
+    for (&result, len) in results.iter().zip(&rows) {
+        let dims: Vec<Dim> = joint[0].shape.dims()[..axis].iter().chain([len]).cloned().collect();
+        if let Err(reason) = cx.same_type(&Type::new(joint[0].dtype, dims), result) {
+            return Outcome::NearMiss(reason);
+        }
+    }
     let reads: Vec<Value> = std::iter::once(x)
         .chain(parts.iter().map(|p| p.w))
         .chain(parts.iter().filter_map(|p| p.bias))
@@ -180,7 +186,7 @@ fn glu_of_halves(cx: &Matcher<'_>, id: NodeId) -> Outcome {
             return Outcome::NearMiss(format!("%{} is read elsewhere too", name(cx, gated)));
         }
         let op = Glu { activation };
-        if let Err(reason) = cx.check(&op, &[whole.into()]) {
+        if let Err(reason) = cx.check_replaces(&op, &[whole.into()], &node.results) {
             return Outcome::NearMiss(reason);
         }
         return Outcome::Patch(Patch::new([act_id, id], [whole], node.results.to_vec(), move |b, x| {

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::memory::{Lifetime, lay_out};
-use super::prepare::{PreparedWeight, WeightExpr};
+use super::prepare::{OpExpr, PreparedWeight, WeightExpr};
 use super::regions::{self, PlanRegion};
 use super::{Action, ArenaLayout, AxisSizes, Buffer, BufferId, Home, Operand, Plan, Port, SizeTable, Step};
 use crate::error::{Error, Result};
@@ -75,6 +75,10 @@ struct PlanBuilder<'a> {
     /// The value whose buffer each value is a view of, and the last node that uses any view of it.
     roots: Vec<Value>,
     last_use: Vec<usize>,
+    /// The last node that reads each value itself, views of it among them.
+    last_read: Vec<usize>,
+    /// The values that are views of each state's buffer as it is now.
+    state_views: FxHashMap<BufferId, Vec<Value>>,
 }
 
 impl<'a> PlanBuilder<'a> {
@@ -95,6 +99,8 @@ impl<'a> PlanBuilder<'a> {
             states: Vec::new(),
             roots: graph.value_ids().collect(),
             last_use: vec![0; count],
+            last_read: vec![0; count],
+            state_views: FxHashMap::default(),
         };
         for value in graph.value_ids() {
             b.declaration(value)?;
@@ -137,6 +143,7 @@ impl<'a> PlanBuilder<'a> {
         for (index, node) in self.graph.nodes().iter().enumerate() {
             let is_view = self.view_of(node).is_some();
             for operand in &node.operands {
+                self.last_read[operand.index()] = index;
                 let root = self.roots[operand.index()];
                 if !is_view {
                     self.last_use[root.index()] = index;
@@ -150,6 +157,7 @@ impl<'a> PlanBuilder<'a> {
         for output in self.graph.outputs() {
             let root = self.roots[output.index()];
             self.last_use[root.index()] = usize::MAX;
+            self.last_read[output.index()] = usize::MAX;
         }
     }
 
@@ -178,7 +186,27 @@ impl<'a> PlanBuilder<'a> {
         if let Some(()) = self.view_node(node)? {
             return Ok(());
         }
+        if node.op.writes_state() {
+            self.keep_views(index, node);
+        }
         self.step_node(index, node)
+    }
+
+    /// Copies the views of the state that `node` is about to write, where it or a later node reads them, or the graph returns
+    /// them: a value stays what it was.
+    fn keep_views(&mut self, index: usize, node: &Node) {
+        let Some(&state) = node.operands.first() else { return };
+        let Some(Place::Dense(buffer)) = self.places[state.index()] else { return };
+        for value in self.state_views.remove(&buffer).unwrap_or_default() {
+            if self.last_read[value.index()] < index {
+                continue;
+            }
+            let Some(Place::View(of, view)) = self.places[value.index()].clone() else { continue };
+            let ty = self.graph.ty(value).clone();
+            let copied = self.copy(of, &view, &ty, &node.scope);
+            self.places[value.index()] = Some(Place::Dense(copied.buffer));
+            self.roles[value.index()] = Role::Activation;
+        }
     }
 
     /// Work on weights alone is prepared once at load.
@@ -199,7 +227,7 @@ impl<'a> PlanBuilder<'a> {
         for (index, &value) in node.results.iter().enumerate() {
             self.roles[value.index()] = Role::Weight;
             let (op, operands, results) = (node.op.clone(), operands.clone(), results.clone());
-            let expr = WeightExpr::Op { op, operands, index, results };
+            let expr = WeightExpr::Op(OpExpr::new(op, operands, index, results));
             self.places[value.index()] = Some(Place::Weight(Arc::new(expr)));
         }
         Ok(())
@@ -230,6 +258,11 @@ impl<'a> PlanBuilder<'a> {
                 }
             }
         };
+        if let Place::View(buffer, _) = &place
+            && matches!(self.drafts[buffer.index()].home, Some(Home::State(_)))
+        {
+            self.state_views.entry(*buffer).or_default().push(result);
+        }
         self.places[result.index()] = Some(place);
         self.roles[result.index()] = self.roles[operand.index()];
         Ok(Some(()))
@@ -448,6 +481,23 @@ impl<'a> PlanBuilder<'a> {
         }
     }
 
+    /// The most bytes that a buffer of `bytes` takes.
+    fn most_bytes(&self, bytes: &Dim) -> Result<u64> {
+        let (name, symbols) = (self.graph.name(), self.graph.symbols());
+        if let Some(most) = symbols.upper_bound(bytes) {
+            // An upper bound is at least 0.
+            return Ok(most.unsigned_abs());
+        }
+        let bounded = |symbol: &Arc<str>| symbols.upper_bound(&Dim::symbol(symbol)).is_some();
+        if bytes.symbols().iter().all(bounded) {
+            rlx_ir::bail!(
+                InvalidArgument,
+                "graph @{name}: {bytes} bytes overflow at the bounds of the symbols"
+            );
+        }
+        rlx_ir::bail!(InvalidArgument, "graph @{name}: {bytes} bytes of memory need a bound on each symbol")
+    }
+
     fn lay_out(&mut self, outputs: &[Operand], regions: &[PlanRegion]) -> Result<(Vec<Buffer>, ArenaLayout)> {
         let mut spans: Vec<Option<(usize, usize)>> = vec![None; self.drafts.len()];
         let mut touch = |buffer: BufferId, step: usize| {
@@ -469,19 +519,12 @@ impl<'a> PlanBuilder<'a> {
             if draft.home.is_some() {
                 continue;
             }
-            let Some(most) = self.graph.symbols().upper_bound(&draft.bytes) else {
-                rlx_ir::bail!(
-                    InvalidArgument,
-                    "graph @{}: {} bytes of memory need a bound on each symbol",
-                    self.graph.name(),
-                    draft.bytes
-                );
-            };
             let (first, last) = spans[i].unwrap_or((0, 0));
-            lifetimes.push(Lifetime { first, last, bytes: u64::try_from(most).unwrap_or(0) });
+            lifetimes.push(Lifetime { first, last, bytes: self.most_bytes(&draft.bytes)? });
             owners.push(i);
         }
-        let (placed, arena) = lay_out(&lifetimes);
+        let place = |e: Error| e.context(format!("graph @{}: memory at the bounds", self.graph.name()));
+        let (placed, arena) = lay_out(&lifetimes).map_err(place)?;
         let mut homes: Vec<Option<Home>> = self.drafts.iter().map(|d| d.home).collect();
         for (owner, p) in owners.into_iter().zip(placed) {
             homes[owner] = Some(Home::Arena { offset: p.offset, reserved: p.reserved });

@@ -3,6 +3,8 @@
 //! Buffers are placed from the largest to the smallest, each at the lowest offset where it fits between those that live
 //! at the same time (greedy by size; Pisarchyk and Lee 2020). A pure function of lifetimes and sizes.
 
+use crate::error::{Error, Result};
+
 /// Every offset is a multiple of this many bytes: a cache line, and the widest vector.
 const ALIGN: u64 = 64;
 
@@ -42,20 +44,25 @@ impl ArenaLayout {
     }
 }
 
-fn rounded(bytes: u64) -> u64 {
-    bytes.div_ceil(ALIGN).saturating_mul(ALIGN)
+/// No arena is larger: no allocation can be, and sums of two such sizes do not overflow.
+const MAX_BYTES: u64 = i64::MAX as u64;
+
+/// Whole lines, where they are no more than an arena can have.
+fn rounded(bytes: u64) -> Option<u64> {
+    bytes.checked_next_multiple_of(ALIGN).filter(|&b| b <= MAX_BYTES)
 }
 
-/// The largest sum of bytes that are alive at one step.
+/// The largest sum of bytes that are alive at one step. It is no more than an arena that holds them.
 fn peak_live(lifetimes: &[Lifetime]) -> u64 {
     // At a step, what begins there is alive beside what ends there: an end takes effect at the step after.
-    let starts = lifetimes.iter().map(|l| (l.first, true, rounded(l.bytes)));
-    let ends = lifetimes.iter().map(|l| (l.last.saturating_add(1), false, rounded(l.bytes)));
+    let bytes = |l: &Lifetime| l.bytes.next_multiple_of(ALIGN);
+    let starts = lifetimes.iter().map(|l| (l.first, true, bytes(l)));
+    let ends = lifetimes.iter().map(|l| (l.last.saturating_add(1), false, bytes(l)));
     let mut events: Vec<(usize, bool, u64)> = starts.chain(ends).collect();
     events.sort_unstable();
     let (mut live, mut peak) = (0u64, 0);
     for (_, starts, bytes) in events {
-        live = if starts { live.saturating_add(bytes) } else { live.saturating_sub(bytes) };
+        live = if starts { live + bytes } else { live - bytes };
         peak = peak.max(live);
     }
     peak
@@ -70,7 +77,10 @@ struct Placed {
 }
 
 /// Places every buffer.
-pub fn lay_out(lifetimes: &[Lifetime]) -> (Vec<Placement>, ArenaLayout) {
+///
+/// # Errors
+/// `InvalidArgument` where the arena would be larger than any memory: than 2^63 - 1 bytes.
+pub fn lay_out(lifetimes: &[Lifetime]) -> Result<(Vec<Placement>, ArenaLayout)> {
     let mut order: Vec<usize> = (0..lifetimes.len()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(lifetimes[i].bytes), lifetimes[i].first, i));
     let mut placed = vec![Placement { offset: 0, reserved: 0 }; lifetimes.len()];
@@ -79,26 +89,35 @@ pub fn lay_out(lifetimes: &[Lifetime]) -> (Vec<Placement>, ArenaLayout) {
     let mut layout = ArenaLayout::default();
     for i in order {
         let Lifetime { first, last, bytes } = lifetimes[i];
-        let reserved = rounded(bytes);
+        let Some(reserved) = rounded(bytes) else {
+            rlx_ir::bail!(InvalidArgument, "a buffer of {bytes} bytes is more than any memory holds");
+        };
         let mut offset = 0u64;
         for other in &done {
             if other.first > last || first > other.last {
                 continue;
             }
-            if other.offset >= offset.saturating_add(reserved) {
+            if other.offset >= offset + reserved {
                 break;
             }
             offset = offset.max(other.end);
         }
+        let end = offset + reserved;
+        if end > MAX_BYTES {
+            rlx_ir::bail!(
+                InvalidArgument,
+                "an arena of {end} bytes is more than any memory holds: a buffer of {bytes} bytes lies above {offset} others"
+            );
+        }
         placed[i] = Placement { offset, reserved };
         if reserved > 0 {
             let at = done.partition_point(|d| d.offset <= offset);
-            done.insert(at, Placed { first, last, offset, end: offset.saturating_add(reserved) });
+            done.insert(at, Placed { first, last, offset, end });
         }
-        layout.bytes = layout.bytes.max(offset.saturating_add(reserved));
+        layout.bytes = layout.bytes.max(end);
     }
     layout.peak_live = peak_live(lifetimes);
-    (placed, layout)
+    Ok((placed, layout))
 }
 
 #[cfg(test)]
@@ -117,7 +136,7 @@ mod tests {
                     Lifetime { first, last, bytes: random.below(5000) as u64 }
                 })
                 .collect();
-            let (placed, layout) = lay_out(&lifetimes);
+            let (placed, layout) = lay_out(&lifetimes).unwrap();
             for (i, (a, p)) in lifetimes.iter().zip(&placed).enumerate() {
                 assert!(p.offset % ALIGN == 0 && p.reserved >= a.bytes);
                 assert!(p.offset + p.reserved <= layout.bytes);
@@ -132,9 +151,28 @@ mod tests {
     }
 
     #[test]
+    fn what_no_memory_holds_is_refused() {
+        let of = |bytes: &[u64]| {
+            let at_once: Vec<Lifetime> =
+                bytes.iter().map(|&bytes| Lifetime { first: 0, last: 1, bytes }).collect();
+            lay_out(&at_once).map(|(_, layout)| layout.bytes)
+        };
+        let most = i64::MAX as u64 - 63;
+        assert_eq!(of(&[most]).unwrap(), most);
+        assert_eq!(of(&[most - 64, 64, 0]).unwrap(), most);
+        for too_large in [&[most, 1][..], &[most, most, most], &[most + 1], &[u64::MAX], &[u64::MAX - 63]] {
+            let e = of(too_large).unwrap_err();
+            assert!(
+                e.kind() == rlx_ir::ErrorKind::InvalidArgument && e.message().contains("any memory"),
+                "{e}"
+            );
+        }
+    }
+
+    #[test]
     fn a_chain_needs_two_buffers() {
         let chain: Vec<Lifetime> = (0..6).map(|i| Lifetime { first: i, last: i + 1, bytes: 100 }).collect();
-        let (_, layout) = lay_out(&chain);
+        let (_, layout) = lay_out(&chain).unwrap();
         assert_eq!((layout.bytes, layout.peak_live, layout.waste()), (256, 256, 0));
     }
 }

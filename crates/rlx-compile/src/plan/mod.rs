@@ -28,7 +28,7 @@ use crate::target::{OperandFacts, Role};
 
 pub use build::build_plan;
 pub use memory::{ArenaLayout, Lifetime, Placement, lay_out};
-pub use prepare::{PreparedWeight, WeightExpr};
+pub use prepare::{OpExpr, PreparedWeight, WeightExpr};
 pub use regions::{
     AttentionBlock, BertLayer, Claim, EmbeddingBlock, NomicLayer, PlanRegion, PoolingHead, RegionKind,
     RegionMiss, ResultRef,

@@ -1,13 +1,17 @@
 //! Weight-only work: what is computed from weights and constants alone, once at load.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rlx_ir::text::literal;
 use rlx_ir::{DType, OpRef, Tensor, TensorType, WeightInit};
+use rustc_hash::FxHashSet;
 use sha2::{Digest, Sha256};
 
 use crate::target::Layout;
+
+/// An expression of fewer ops is written in full.
+const MAX_WRITTEN_OPS: usize = 32;
 
 /// A weight in the form and layout that a step wants.
 #[derive(Clone, Debug)]
@@ -45,16 +49,126 @@ pub enum WeightExpr {
     /// A constant of the graph.
     Const(Arc<Tensor>),
     /// An op on such values.
-    Op {
-        /// The op.
+    Op(OpExpr),
+}
+
+/// A result of an op on values that depend on weights and constants alone.
+///
+/// Operands may be shared, and nest as deep as a graph is long: whoever walks them goes without recursion, and sees each once.
+#[derive(Clone, Debug)]
+pub struct OpExpr {
+    /// The op.
+    pub op: OpRef,
+    /// Its operands.
+    pub operands: Vec<Arc<WeightExpr>>,
+    /// Which of its results.
+    pub index: usize,
+    /// The types of all its results.
+    pub results: Vec<TensorType>,
+    /// What [`digest`](Self::digest) gives, once it was asked for.
+    digest: OnceLock<[u8; 32]>,
+}
+
+impl OpExpr {
+    /// The result `index` of `op` on `operands`, whose results have the types `results`.
+    pub fn new(
         op: OpRef,
-        /// Its operands.
         operands: Vec<Arc<WeightExpr>>,
-        /// Which of its results.
         index: usize,
-        /// The types of all its results.
-        results: Vec<TensorType>,
-    },
+        results: impl Into<Vec<TensorType>>,
+    ) -> Self {
+        Self { op, operands, index, results: results.into(), digest: OnceLock::new() }
+    }
+
+    /// The operands that are ops themselves.
+    pub fn inner(&self) -> impl Iterator<Item = &OpExpr> {
+        self.operands.iter().filter_map(|e| if let WeightExpr::Op(op) = &**e { Some(op) } else { None })
+    }
+
+    /// The number of ops in it, each as often as it is read; at most `most`.
+    fn ops_up_to(&self, most: usize) -> usize {
+        let (mut count, mut stack) = (0, vec![self]);
+        while let Some(expr) = stack.pop() {
+            count += 1;
+            if count >= most {
+                return most;
+            }
+            stack.extend(expr.inner().take(most));
+        }
+        count
+    }
+
+    /// The SHA-256 of the ops, attributes and leaves.
+    fn digest(&self) -> [u8; 32] {
+        for operand in &self.operands {
+            for expr in operand.ops_in_order(|op| op.digest.get().is_some()) {
+                if let WeightExpr::Op(op) = expr {
+                    op.own_digest();
+                }
+            }
+        }
+        self.own_digest()
+    }
+
+    /// The digest, where the operands have theirs.
+    fn own_digest(&self) -> [u8; 32] {
+        *self.digest.get_or_init(|| {
+            let mut text = String::new();
+            let write_op = &mut |f: &mut String, op: &OpExpr| write_hex(f, &op.own_digest());
+            // Writing into a string does not fail.
+            let _ = self.write(&mut text, write_op);
+            Sha256::digest(text.as_bytes()).into()
+        })
+    }
+
+    /// Name, attributes, result and operands, of which `write_op` writes those that are ops.
+    fn write<W: fmt::Write>(
+        &self,
+        f: &mut W,
+        write_op: &mut dyn FnMut(&mut W, &OpExpr) -> fmt::Result,
+    ) -> fmt::Result {
+        write!(f, "{}", self.op.name())?;
+        let attrs = self.op.attrs();
+        if !attrs.is_empty() {
+            write!(f, " {attrs}")?;
+        }
+        if self.index > 0 {
+            write!(f, "#{}", self.index)?;
+        }
+        f.write_str("(")?;
+        for (i, operand) in self.operands.iter().enumerate() {
+            f.write_str(if i > 0 { ", " } else { "" })?;
+            match &**operand {
+                WeightExpr::Op(op) => write_op(f, op)?,
+                leaf => write!(f, "{leaf}")?,
+            }
+        }
+        f.write_str(")")
+    }
+}
+
+impl Drop for OpExpr {
+    fn drop(&mut self) {
+        let mut operands = std::mem::take(&mut self.operands);
+        while let Some(operand) = operands.pop() {
+            if let Some(WeightExpr::Op(mut op)) = Arc::into_inner(operand) {
+                operands.append(&mut op.operands);
+            }
+        }
+    }
+}
+
+impl fmt::Display for OpExpr {
+    /// In full where it is short; else operands that are ops are told by their hashes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.ops_up_to(MAX_WRITTEN_OPS) < MAX_WRITTEN_OPS {
+            return self.write(f, &mut |f, op| write!(f, "{op}"));
+        }
+        self.write(f, &mut |f, op| {
+            write!(f, "{} sha256 ", op.op.name())?;
+            write_hex(f, &op.digest())
+        })
+    }
 }
 
 impl WeightExpr {
@@ -63,8 +177,25 @@ impl WeightExpr {
         match self {
             Self::Source { ty, .. } => ty,
             Self::Const(t) => t.ty(),
-            Self::Op { results, index, .. } => &results[*index],
+            Self::Op(OpExpr { results, index, .. }) => &results[*index],
         }
+    }
+
+    /// The ops in it, itself among them, each once, operands before what reads them; without those that `skip` names and what
+    /// is in them alone.
+    pub fn ops_in_order(&self, skip: impl Fn(&OpExpr) -> bool) -> Vec<&Self> {
+        let (mut order, mut seen) = (Vec::new(), FxHashSet::default());
+        let mut stack = vec![(self, false)];
+        while let Some((expr, operands_done)) = stack.pop() {
+            let Self::Op(op) = expr else { continue };
+            if operands_done {
+                order.push(expr);
+            } else if !skip(op) && seen.insert(std::ptr::from_ref(expr)) {
+                stack.push((expr, true));
+                stack.extend(op.operands.iter().rev().map(|e| (&**e, false)));
+            }
+        }
+        order
     }
 }
 
@@ -80,23 +211,13 @@ impl fmt::Display for WeightExpr {
                 }
             }
             Self::Const(t) => write!(f, "const {} = {}", t.ty(), digest(t)),
-            Self::Op { op, operands, index, .. } => {
-                write!(f, "{}", op.name())?;
-                let attrs = op.attrs();
-                if !attrs.is_empty() {
-                    write!(f, " {attrs}")?;
-                }
-                if *index > 0 {
-                    write!(f, "#{index}")?;
-                }
-                f.write_str("(")?;
-                for (i, operand) in operands.iter().enumerate() {
-                    write!(f, "{}{operand}", if i > 0 { ", " } else { "" })?;
-                }
-                f.write_str(")")
-            }
+            Self::Op(op) => write!(f, "{op}"),
         }
     }
+}
+
+fn write_hex<W: fmt::Write>(f: &mut W, bytes: &[u8]) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }
 
 /// The values where they are few, else their SHA-256. Weights with equal keys are shared by all that a runtime loads, and what
@@ -105,7 +226,10 @@ fn digest(t: &Tensor) -> String {
     if t.elems() <= 4 && t.dtype() != DType::Bool {
         return literal(t);
     }
-    Sha256::digest(t.bytes()).iter().fold("sha256 ".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+    let mut text = "sha256 ".to_owned();
+    // Writing into a string does not fail.
+    let _ = write_hex(&mut text, &Sha256::digest(t.bytes()));
+    text
 }
 
 #[cfg(test)]

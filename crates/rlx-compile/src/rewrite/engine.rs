@@ -8,8 +8,9 @@ use super::{Fired, Matcher, NearMiss, Outcome, PassReport, Rule, Sweep};
 use crate::passes::PassContext;
 use crate::{Error, Result};
 
-/// Rules are directional, so sweeps end; this bounds what a wrong rule can do.
-const MAX_SWEEPS: usize = 100;
+/// Rules are directional, so sweeps end. A rule that follows another one down a chain needs a sweep for each link, which is one for
+/// each node at most; this many beyond that bound what a wrong rule can do.
+const SPARE_SWEEPS: usize = 100;
 
 /// Applies `rules` to `graph` until none fires. At one node the first rule of the list that fires wins.
 ///
@@ -22,15 +23,16 @@ pub fn rewrite(
     cx: &PassContext<'_>,
 ) -> Result<(Graph, PassReport)> {
     let mut report = PassReport { pass, nodes_before: graph.nodes().len(), ..PassReport::default() };
+    let most = graph.nodes().len().saturating_add(SPARE_SWEEPS);
     let mut graph = graph;
-    for _ in 0..MAX_SWEEPS {
+    for _ in 0..most {
         let Some(next) = sweep(rules, &graph, cx, &mut report)? else {
             report.nodes_after = graph.nodes().len();
             return Ok((graph, report));
         };
         graph = next;
     }
-    rlx_ir::bail!(Bug, "the rules still fire after {MAX_SWEEPS} sweeps")
+    rlx_ir::bail!(Bug, "the rules still fire after {most} sweeps")
 }
 
 /// One sweep; `None` where nothing fired.

@@ -26,7 +26,7 @@ pub struct Matcher<'a> {
     users: Arc<Users>,
     returned: Vec<bool>,
     roles: OnceCell<Vec<Role>>,
-    overwriter: OnceCell<Vec<Option<NodeId>>>,
+    overwriters: OnceCell<Vec<Option<(Value, NodeId)>>>,
     constants: OnceCell<Vec<Option<Arc<Tensor>>>>,
     /// The nodes that the target was asked about and runs.
     supported: OnceCell<Vec<Cell<bool>>>,
@@ -65,7 +65,7 @@ impl<'a> Matcher<'a> {
             users: graph.users(),
             returned,
             roles: OnceCell::new(),
-            overwriter: OnceCell::new(),
+            overwriters: OnceCell::new(),
             constants: OnceCell::new(),
             supported: OnceCell::new(),
         }
@@ -136,9 +136,14 @@ impl<'a> Matcher<'a> {
         matches!(self.graph.value(value).def, Def::Weight { .. })
     }
 
-    /// The node that overwrites `value`, where it is a version of a state.
-    pub fn overwriter(&self, value: Value) -> Option<NodeId> {
-        self.overwriter.get_or_init(|| overwriters(self.graph))[value.index()]
+    /// The version of a state that `value` is, or is a view of, and the node that overwrites it, where one does.
+    pub fn overwriter(&self, value: Value) -> Option<(Value, NodeId)> {
+        self.overwriters.get_or_init(|| overwriters(self.graph)).get(value.index()).copied().flatten()
+    }
+
+    /// The value of which the node `id` makes a view, where it does.
+    pub fn viewed(&self, id: NodeId) -> Option<Value> {
+        viewed(self.graph, self.node(id))
     }
 
     /// The precision that the program is to have.
@@ -213,17 +218,55 @@ impl<'a> Matcher<'a> {
             Support::No(reason) => Err(format!("the device does not run {}: {reason}", op.name())),
         }
     }
+
+    /// Checks that the results of `op` on `operands` can take the place of `values`: that they fit, the backend runs it, and types
+    /// are the same.
+    ///
+    /// # Errors
+    /// The reason why not, for a near miss.
+    pub fn check_replaces(&self, op: &dyn Op, operands: &[Operand], values: &[Value]) -> Result<(), String> {
+        let types = self.check(op, operands)?;
+        types.iter().zip(values).try_for_each(|(ty, &value)| self.same_type(ty, value))
+    }
+
+    /// Checks that a value of type `ty` can take the place of `value`.
+    ///
+    /// # Errors
+    /// The reason why not, for a near miss.
+    pub fn same_type(&self, ty: &Type, value: Value) -> Result<(), String> {
+        let (was, name) = (self.ty(value), &self.graph.value(value).name);
+        if ty == was { Ok(()) } else { Err(format!("%{name} is {was}, and would be {ty}")) }
+    }
 }
 
-/// The node that overwrites each value that is a version of a state.
-fn overwriters(graph: &Graph) -> Vec<Option<NodeId>> {
-    let mut overwriter = vec![None; graph.values().len()];
+/// The value of which `node` makes a view, where it does.
+fn viewed(graph: &Graph, node: &Node) -> Option<Value> {
+    let ([x], [y]) = (&*node.operands, &*node.results) else { return None };
+    node.op.view(&rlx_ir::View::dense(&graph.ty(*x).shape), graph.ty(*y)).map(|_| *x)
+}
+
+/// Per value the version of a state that it is or is a view of, with the node that overwrites that, where one does. Empty where
+/// no node writes a state.
+fn overwriters(graph: &Graph) -> Vec<Option<(Value, NodeId)>> {
+    let mut overwriters = Vec::new();
     for (id, node) in graph.iter_nodes() {
-        if let (true, Some(state)) = (node.op.writes_state(), node.operands.first()) {
-            overwriter[state.index()] = Some(id);
+        if let (true, Some(&state)) = (node.op.writes_state(), node.operands.first()) {
+            overwriters.resize(graph.values().len(), None);
+            overwriters[state.index()] = Some((state, id));
         }
     }
-    overwriter
+    if overwriters.is_empty() {
+        return overwriters;
+    }
+    for node in graph.nodes() {
+        if let ([x], [y]) = (&*node.operands, &*node.results)
+            && overwriters[x.index()].is_some()
+            && viewed(graph, node).is_some()
+        {
+            overwriters[y.index()] = overwriters[x.index()];
+        }
+    }
+    overwriters
 }
 
 /// The role of each value: a result is a weight where all that it is made of are weights and constants.

@@ -54,6 +54,8 @@ pub struct Patch {
     pub(crate) covers: Vec<NodeId>,
     pub(crate) reads: Vec<Value>,
     pub(crate) replaces: Vec<Value>,
+    /// Whether what is read takes the place of what is replaced, so that readers of the one become readers of the other.
+    pub(crate) forwards: bool,
     pub(crate) build: Build,
 }
 
@@ -76,7 +78,13 @@ impl Patch {
         replaces: impl Into<Vec<Value>>,
         build: impl FnOnce(&mut Builder, &[Value]) -> Result<Vec<Value>> + 'static,
     ) -> Self {
-        Self { covers: covers.into(), reads: reads.into(), replaces: replaces.into(), build: Box::new(build) }
+        Self {
+            covers: covers.into(),
+            reads: reads.into(),
+            replaces: replaces.into(),
+            forwards: false,
+            build: Box::new(build),
+        }
     }
 
     /// Replaces all results of one node.
@@ -91,6 +99,6 @@ impl Patch {
 
     /// Replaces the single result of `node` by `value`, which exists.
     pub fn forward(graph: &Graph, node: NodeId, value: Value) -> Self {
-        Self::of_node(graph, node, [value], |_, x| Ok(x.to_vec()))
+        Self { forwards: true, ..Self::of_node(graph, node, [value], |_, x| Ok(x.to_vec())) }
     }
 }

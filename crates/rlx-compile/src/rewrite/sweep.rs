@@ -2,7 +2,8 @@
 //!
 //! Every node has a place on a line, in the order of the graph. A replacement goes to the place of the last node that it
 //! covers, or just before the first reader of what it replaces where that comes earlier. It is taken only if all that it
-//! reads is there by then, so that no set of patches can make a cycle.
+//! reads is there by then, so that no set of patches can make a cycle; if it reads nothing that it replaces; and if it moves no
+//! read of a version of a state, or of a view of one, past the node that overwrites it.
 
 use std::cell::OnceCell;
 
@@ -71,6 +72,9 @@ impl<'a> Sweep<'a> {
         }
         for result in patch.covers.iter().flat_map(|&n| &graph.node(n).results) {
             if patch.replaces.contains(result) {
+                if patch.reads.contains(result) {
+                    return Ok(false);
+                }
                 continue;
             }
             if !self.matcher.only_used_by(*result, &patch.covers) || patch.reads.contains(result) {
@@ -108,15 +112,46 @@ impl<'a> Sweep<'a> {
             if there >= at {
                 return None;
             }
-            // A version of a state is read before it is overwritten.
-            if let Some(writer) = self.matcher.overwriter(value)
-                && !patch.covers.contains(&writer)
-                && self.owner_of(writer).map_or(place(writer), |p| self.taken[p].place) <= at
-            {
+            if self.breaks_state(patch, value, at) {
                 return None;
             }
         }
         Some(at)
+    }
+
+    /// Whether `patch` at place `at` would make a reader of `value`, which is a version of a state or a view of one, where that
+    /// was overwritten: a version is gone then, and a view has to be copied before. A view that was read there already may be
+    /// read on.
+    fn breaks_state(&self, patch: &Patch, value: Value, at: i64) -> bool {
+        let Some((version, writer)) = self.matcher.overwriter(value) else { return false };
+        if patch.covers.contains(&writer) {
+            return false;
+        }
+        if patch.forwards {
+            // Whoever reads what is replaced reads `value` then, wherever that is.
+            let views = |&r: &Value| self.matcher.overwriter(r).is_some_and(|(of, _)| of == version);
+            return value == version || !patch.replaces.iter().all(views);
+        }
+        let overwritten = self.owner_of(writer).map_or(place(writer), |p| self.taken[p].place);
+        if overwritten > at {
+            return false;
+        }
+        let after = patch.covers.iter().filter(|&&n| n > writer);
+        let mut read = after.flat_map(|&n| &self.matcher.node(n).operands);
+        value == version || !read.any(|&v| self.is_view_of(v, value))
+    }
+
+    /// Whether `view` is `value`, or a view of it.
+    fn is_view_of(&self, view: Value, value: Value) -> bool {
+        let mut at = view;
+        while at != value {
+            let of = self.matcher.producer(at).and_then(|(id, _)| self.matcher.viewed(id));
+            match of {
+                Some(of) => at = of,
+                None => return false,
+            }
+        }
+        true
     }
 
     /// The graph with all patches applied.

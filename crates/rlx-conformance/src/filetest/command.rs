@@ -48,7 +48,7 @@ fn print_twice(graph: &Graph) -> Result<String> {
 }
 
 /// A device as the command describes it: `core` runs core ops alone, `without=OPS` all but those (`blocks` is every op on a
-/// block type), others all; `claim=KINDS` are the regions that it runs as a whole; with `in_place` every op may write over
+/// block type, the name of a dtype every op on that), others all; `claim=KINDS` are the regions that it runs as a whole; with `in_place` every op may write over
 /// its first operand.
 struct Described<'a> {
     core: bool,
@@ -74,8 +74,11 @@ impl Target for Described<'_> {
         if self.without.iter().any(|n| *n == facts.op.name()) {
             return Support::No(format!("there is no kernel for {}", facts.op.name()));
         }
-        let block = facts.operands.iter().find(|o| o.ty.dtype.is_block());
-        if let Some(operand) = block.filter(|_| self.without.contains(&"blocks")) {
+        let refused = |dtype: DType| {
+            (dtype.is_block() && self.without.contains(&"blocks"))
+                || self.without.contains(&dtype.to_string().as_str())
+        };
+        if let Some(operand) = facts.operands.iter().find(|o| refused(o.ty.dtype)) {
             return Support::No(format!("no kernel takes {}", operand.ty.dtype));
         }
         if self.core && self.without.is_empty() { CoreTarget.supports(facts) } else { Support::Yes }

@@ -28,7 +28,8 @@
 //! - `run [half]`: interprets the graph; with [`run_dir_on`] a backend also runs it, and must agree: but for roundings to
 //!   f32, or with `half` to f16, as where keys and values are kept in f16.
 //!
-//! Targets: `any` (the default) runs every op, `core` none but core ops, `without=OP,OP` every op but those. With [`run_dir_on`]
+//! Targets: `any` (the default) runs every op, `core` none but core ops, `without=OP,OP` every op but those, where a dtype stands for
+//! all ops on it and `blocks` for all on block types. With [`run_dir_on`]
 //! `pipeline` and `plan` also take `device`: the backend. For `plan`
 //! also `claim=KIND,KIND`: the regions that it runs as a whole; and `in_place`: results may overwrite the first operand.
 //!

@@ -1,11 +1,14 @@
 //! Reading a weight expression row by row, so that neither a source nor a converted copy has to be resident as a whole.
 //!
+//! An expression is opened op by op, operands first, so that what is shared is computed once, however deep it lies.
+//!
 //! Weights, casts between float and block dtypes, and concatenation along the first axis are streamed. Other weight-only ops are
 //! evaluated by the reference interpreter: they are rare and small (an offset added to a norm, say).
 
+use std::collections::HashMap;
 use std::ops::Range;
 
-use rlx_compile::plan::WeightExpr;
+use rlx_compile::plan::{OpExpr, WeightExpr};
 use rlx_ir::attrs::AttrValue;
 use rlx_ir::convert::{BlockEncoder, convert_row};
 use rlx_ir::op::EvalContext;
@@ -59,6 +62,102 @@ pub trait RowSource {
 /// # Errors
 /// Errors of the source; `InvalidFile` where a tensor has another shape than the graph wants.
 pub fn open_rows(expr: &WeightExpr, source: &dyn WeightSource) -> Result<Box<dyn RowSource>> {
+    let order = expr.ops_in_order(|_| false);
+    let mut open = Opened::default();
+    for op in order.iter().filter_map(|e| as_op(e)) {
+        op.inner().for_each(|inner| *open.readers.entry(inner).or_default() += 1);
+    }
+    for &inner in &order {
+        let Some(op) = as_op(inner) else { continue };
+        let (mut parts, mut depth) = (Vec::with_capacity(op.operands.len()), 0);
+        for operand in &op.operands {
+            parts.push(match as_op(operand) {
+                Some(operand) => {
+                    let part = open.take(operand)?;
+                    depth = depth.max(part.depth);
+                    part.rows
+                }
+                None => open_one(operand, Vec::new(), source)?,
+            });
+        }
+        let rows = open_one(inner, parts, source)?;
+        let depth = if rows.whole().is_some() { 0 } else { depth + 1 };
+        let part = Part { rows, depth };
+        open.parts.insert(op, if depth < MAX_STREAMS { part } else { part.resident()? });
+    }
+    match as_op(expr) {
+        Some(op) => Ok(open.take(op)?.rows),
+        None => open_one(expr, Vec::new(), source),
+    }
+}
+
+/// Conversions that read each other row by row, at most: the rows of a longer chain are kept in between.
+const MAX_STREAMS: usize = 16;
+
+fn as_op(expr: &WeightExpr) -> Option<&OpExpr> {
+    if let WeightExpr::Op(op) = expr { Some(op) } else { None }
+}
+
+/// What was opened of an expression and is still to be read.
+#[derive(Default)]
+struct Opened {
+    parts: HashMap<*const OpExpr, Part>,
+    /// How often each is still to be taken.
+    readers: HashMap<*const OpExpr, usize>,
+}
+
+impl Opened {
+    /// The rows of `op`: those that are kept where it is read again later.
+    fn take(&mut self, op: &OpExpr) -> Result<Part> {
+        let op = std::ptr::from_ref(op);
+        let Some(part) = self.parts.remove(&op) else {
+            rlx_ir::bail!(Bug, "an operand of a weight expression was not opened");
+        };
+        let again = match self.readers.get_mut(&op) {
+            Some(readers) => {
+                *readers = readers.saturating_sub(1);
+                *readers > 0
+            }
+            None => false,
+        };
+        if !again {
+            return Ok(part);
+        }
+        let part = part.resident()?;
+        let (ty, bytes) = (part.rows.ty().clone(), part.rows.whole());
+        self.parts.insert(op, part);
+        match bytes {
+            Some(bytes) => Ok(Part { rows: Box::new(Direct { data: WeightData { ty, bytes } }), depth: 0 }),
+            None => rlx_ir::bail!(Bug, "the rows of {ty} were not kept"),
+        }
+    }
+}
+
+/// The rows of an op in an expression.
+struct Part {
+    rows: Box<dyn RowSource>,
+    /// How many sources read each other for a row; 0 where the rows are there.
+    depth: usize,
+}
+
+impl Part {
+    /// The same with all rows there.
+    fn resident(mut self) -> Result<Self> {
+        if self.rows.whole().is_some() {
+            return Ok(self);
+        }
+        let (ty, rows) = (self.rows.ty().clone(), self.rows.rows());
+        let bytes = WeightBytes::filled(ty.bytes()?, |out| self.rows.read(0..rows, out))?;
+        Ok(Self { rows: Box::new(Direct { data: WeightData { ty, bytes } }), depth: 0 })
+    }
+}
+
+/// Opens `expr`, whose operands are open.
+fn open_one(
+    expr: &WeightExpr,
+    mut parts: Vec<Box<dyn RowSource>>,
+    source: &dyn WeightSource,
+) -> Result<Box<dyn RowSource>> {
     Ok(match expr {
         WeightExpr::Const(t) => Box::new(Direct::of_tensor(t)),
         WeightExpr::Source { name, ty, init } => match init {
@@ -82,8 +181,7 @@ pub fn open_rows(expr: &WeightExpr, source: &dyn WeightSource) -> Result<Box<dyn
                 }
             }
         },
-        WeightExpr::Op { op, operands, index, results } => {
-            let mut parts = operands.iter().map(|e| open_rows(e, source)).collect::<Result<Vec<_>>>()?;
+        WeightExpr::Op(OpExpr { op, index, results, .. }) => {
             let ty = &results[*index];
             let streams = |d: rlx_ir::DType| d.is_float() || d.is_block();
             match (op.name(), parts.len()) {
@@ -242,6 +340,9 @@ impl RowSource for Stacked {
 mod tests {
     use super::*;
     use crate::weights::MemoryWeights;
+    use rlx_ir::ops::elementwise::binary::{Binary, BinaryKind};
+    use rlx_ir::ops::elementwise::cast::Cast;
+    use rlx_ir::ops::elementwise::unary::{Unary, UnaryKind};
     use rlx_ir::{DType, OpSet, text};
     use std::sync::Arc;
 
@@ -263,12 +364,9 @@ mod tests {
         let a = interp::seeded(&TensorType::new(DType::F32, [3, 32]), 1).unwrap();
         let b = interp::seeded(&TensorType::new(DType::F32, [2, 32]), 2).unwrap();
         let weights = MemoryWeights::new([("a".to_owned(), a), ("b".to_owned(), b)]);
-        let expr = WeightExpr::Op {
-            op: graph.nodes()[0].op.clone(),
-            operands: vec![source_expr("a", DType::F32, &[3, 32]), source_expr("b", DType::F32, &[2, 32])],
-            index: 0,
-            results: vec![expected.ty().clone()],
-        };
+        let operands = vec![source_expr("a", DType::F32, &[3, 32]), source_expr("b", DType::F32, &[2, 32])];
+        let op = graph.nodes()[0].op.clone();
+        let expr = WeightExpr::Op(OpExpr::new(op, operands, 0, vec![expected.ty().clone()]));
         let mut rows = open_rows(&expr, &weights).unwrap();
         let mut out = vec![0u8; 3 * 128];
         rows.read(1..4, &mut out).unwrap();
@@ -318,12 +416,9 @@ mod tests {
             let weights = |_: &str, _: &TensorType| Ok(x.clone());
             let mut data = interp::RunData { weights: Some(&weights), ..interp::RunData::default() };
             let expected = interp::run(&graph, &mut data).unwrap().remove(0).tensor;
-            let expr = WeightExpr::Op {
-                op: graph.nodes()[0].op.clone(),
-                operands: vec![source_expr("w", from, &[2, 128])],
-                index: 0,
-                results: vec![expected.ty().clone()],
-            };
+            let operands = vec![source_expr("w", from, &[2, 128])];
+            let results = vec![expected.ty().clone()];
+            let expr = WeightExpr::Op(OpExpr::new(graph.nodes()[0].op.clone(), operands, 0, results));
             let weights = MemoryWeights::new([("w".to_owned(), x.clone())]);
             let mut out = vec![0u8; expected.bytes().len()];
             open_rows(&expr, &weights).unwrap().read(0..2, &mut out).unwrap();
@@ -341,6 +436,63 @@ mod tests {
         open_rows(&source_expr("w", DType::F16, &[1, 1]), &weights).unwrap().read(0..1, &mut out).unwrap();
         let t = Tensor::from_bytes(TensorType::new(DType::F16, [1, 1]), out.to_vec()).unwrap();
         assert_eq!(t.to_f64().unwrap(), [1.000_976_562_5]);
+    }
+
+    fn of_op(op: impl Op, operands: &[&Arc<WeightExpr>], to: DType) -> Arc<WeightExpr> {
+        let operands = operands.iter().map(|&e| e.clone()).collect();
+        Arc::new(WeightExpr::Op(OpExpr::new(Arc::new(op), operands, 0, vec![TensorType::new(to, [2])])))
+    }
+
+    fn read(expr: &WeightExpr) -> Vec<f32> {
+        let w = MemoryWeights::new([("w".to_owned(), Tensor::f32([2], &[0.5, -1.0]).unwrap())]);
+        let mut rows = open_rows(expr, &w).unwrap();
+        let mut out = vec![0u8; expr.ty().bytes().unwrap()];
+        rows.read(0..1, &mut out).unwrap();
+        Tensor::from_bytes(expr.ty().clone(), out).unwrap().to_f32().unwrap()
+    }
+
+    /// Written out, the expression would have 2^60 ops.
+    #[test]
+    fn shared_operands_are_computed_once() {
+        let mut a = source_expr("w", DType::F32, &[2]);
+        let mut expected = [0.5f32, -1.0];
+        for _ in 0..60 {
+            let t = of_op(Unary { kind: UnaryKind::Relu }, &[&a], DType::F32);
+            a = of_op(Binary { kind: BinaryKind::Sub }, &[&a, &t], DType::F32);
+            expected = expected.map(|v| v - v.max(0.0));
+        }
+        assert_eq!(read(&a), expected);
+        // A cast streams, and is read twice.
+        let wide = of_op(Cast { to: DType::F64 }, &[&source_expr("w", DType::F32, &[2])], DType::F64);
+        let twice = of_op(Binary { kind: BinaryKind::Add }, &[&wide, &wide], DType::F64);
+        assert_eq!(read(&twice), [1.0, -2.0]);
+    }
+
+    #[test]
+    fn expressions_may_be_as_deep_as_graphs_are_long() {
+        let mut a = source_expr("w", DType::F32, &[2]);
+        for i in 0..100_000 {
+            let to = if i % 2 == 0 { DType::F16 } else { DType::F32 };
+            a = of_op(Cast { to }, &[&a], to);
+        }
+        assert_eq!(read(&a), [0.5, -1.0]);
+        assert!(a.to_string().len() < 200, "{a}");
+    }
+
+    #[test]
+    fn long_expressions_that_differ_in_a_leaf_have_different_keys() {
+        let chain = |name: &str, length: usize| {
+            let mut a = source_expr(name, DType::F32, &[2]);
+            for _ in 0..length {
+                a = of_op(Binary { kind: BinaryKind::Sub }, &[&a, &a], DType::F32);
+            }
+            a.to_string()
+        };
+        for length in [1, 4, 5, 6, 100] {
+            assert_eq!(chain("w", length), chain("w", length));
+            assert_ne!(chain("w", length), chain("v", length));
+            assert_ne!(chain("w", length), chain("w", length + 1));
+        }
     }
 
     #[test]

@@ -57,6 +57,9 @@ fn cast_of_cast(cx: &Matcher<'_>, id: NodeId) -> Outcome {
         return Outcome::Patch(Patch::forward(cx.graph(), id, x));
     }
     let op = *outer;
+    if let Err(reason) = cx.check_replaces(&op, &[x.into()], &node.results) {
+        return Outcome::NearMiss(reason);
+    }
     Outcome::Patch(Patch::of_node(cx.graph(), id, [x], move |b, x| Ok(b.emit(op, x)?)))
 }
 

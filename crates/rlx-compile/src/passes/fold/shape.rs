@@ -90,7 +90,7 @@ fn transpose_into_matmul(cx: &Matcher<'_>, id: NodeId) -> Outcome {
     }
     let op = MatMul { transpose_b: !matmul.transpose_b };
     let operands = [node.operands[0], inner.operands[0]];
-    if let Err(reason) = cx.check(&op, &operands.map(Into::into)) {
+    if let Err(reason) = cx.check_replaces(&op, &operands.map(Into::into), &node.results) {
         return Outcome::NearMiss(reason);
     }
     Outcome::Patch(Patch::of_node(cx.graph(), id, operands, move |b, x| Ok(b.emit(op, x)?)))

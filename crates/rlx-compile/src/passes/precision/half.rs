@@ -111,6 +111,9 @@ fn cancel(cx: &Matcher<'_>, id: NodeId) -> Outcome {
         return Outcome::NoMatch;
     }
     let Some((source, views)) = widened_from(cx, node.operands[0], half) else { return Outcome::NoMatch };
+    if views.is_empty() {
+        return Outcome::Patch(Patch::forward(cx.graph(), id, source));
+    }
     Outcome::Patch(Patch::of_node(cx.graph(), id, [source], move |b, v| {
         let mut value = v[0];
         for view in views.into_iter().rev() {

@@ -52,7 +52,7 @@ fn apply(cx: &Matcher<'_>, id: NodeId) -> Outcome {
     let quantized = Type::new(DType::Block(TO), ty.shape.clone());
     let mut operands: Vec<Operand> = node.operands.iter().map(|&v| v.into()).collect();
     operands[0] = Operand::New(quantized, Role::Activation);
-    if let Err(reason) = cx.check(&*node.op, &operands) {
+    if let Err(reason) = cx.check_replaces(&*node.op, &operands, &node.results) {
         return Outcome::NearMiss(reason);
     }
     let op = node.op.clone();
