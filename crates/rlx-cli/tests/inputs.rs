@@ -44,6 +44,37 @@ fn inputs_that_would_change_the_result_are_refused() {
 }
 
 #[test]
+fn inputs_of_another_kind_than_promised_are_refused() {
+    let model = fixture("bert").display().to_string();
+    let of = |name: &str, dtype: DType, shape: &[usize], values: &[i64]| {
+        (name.to_owned(), Tensor::from_i64(TensorType::new(dtype, shape), values).unwrap())
+    };
+    for dtype in [DType::Bool, DType::U8, DType::I16, DType::U32, DType::F32] {
+        let ids = of("input_ids", dtype, &[1, 2], &[1, 1]);
+        forward(&model, &[ids], &[]).0.failed(2, &["input_ids is", dtype.name(), "i64 or i32"]);
+    }
+    forward(&model, &[of("input_ids", DType::I32, &[1, 2], &[1, 1])], &[]).0.ok();
+    for shape in [&[2][..], &[1, 1, 2], &[]] {
+        let values = vec![1; shape.iter().product()];
+        let ids = of("input_ids", DType::I64, shape, &values);
+        forward(&model, &[ids], &[]).0.failed(2, &["input_ids is i64", "expected [B, S]"]);
+    }
+    let ids = || row("input_ids", &[2, 5, 9]);
+    forward(&model, &[ids(), row("attention_mask", &[1, 1, 2])], &[])
+        .0
+        .failed(2, &["attention_mask holds 2"]);
+    forward(&model, &[ids(), row("attention_mask", &[1, 1, -1])], &[])
+        .0
+        .failed(2, &["attention_mask holds -1"]);
+    let mask = of("attention_mask", DType::F32, &[1, 3], &[1, 1, 0]);
+    forward(&model, &[ids(), mask], &[]).0.failed(2, &["attention_mask is f32"]);
+    let masks = [DType::Bool, DType::U8, DType::I64];
+    let kept = masks.map(|dtype| of("attention_mask", dtype, &[1, 3], &[1, 1, 0]));
+    let kept = kept.map(|mask| forward(&model, &[ids(), mask], &[]).1.unwrap());
+    assert!(kept[0] == kept[1] && kept[1] == kept[2]);
+}
+
+#[test]
 fn rows_beyond_the_models_positions_exceed_the_context() {
     let bert = fixture("bert").display().to_string();
     forward(&bert, &[row("input_ids", &[5; 65])], &[]).0.failed(1, &["row 0", "64"]);
