@@ -118,6 +118,25 @@ fn a_matrix_of_integers_is_named() {
 }
 
 #[test]
+fn weights_that_are_no_numbers_matter_where_they_are_reached_whatever_they_become() {
+    let folder = Folder::bert().tensors(|tensors| {
+        let (_, table) = tensors.iter_mut().find(|(n, _)| n == "embeddings.word_embeddings.weight").unwrap();
+        let mut values = table.to_f32().unwrap();
+        values[7 * table.shape()[1]] = f32::NAN;
+        *table = Tensor::f32(table.shape(), &values).unwrap();
+    });
+    let path = folder.arg("");
+    for options in [&["--weights", "f32"][..], &["--weights", "q8_0"], &["--dtype", "q8_0"]] {
+        let (run, values) = forward(&path, &[row("input_ids", &[2, 5, 9])], options);
+        run.ok();
+        assert!(values.unwrap().iter().all(|v| v.is_finite()), "{options:?}");
+        forward(&path, &[row("input_ids", &[2, 7, 9])], options).0.failed(1, &["row 0", "NaN"]);
+    }
+    let quantised = rlx(["quantize", &path, &folder.arg("o.gguf"), "--type", "q8_0"]);
+    quantised.failed(1, &["token_embd.weight", "NaN"]);
+}
+
+#[test]
 fn a_tensor_that_no_layer_has_is_named_with_its_file() {
     let folder = Folder::model("llama").tensors(|tensors| {
         tensors.push(("model.layers.0.self_attn.extra.weight".into(), Tensor::f32([1], &[0.0]).unwrap()));
