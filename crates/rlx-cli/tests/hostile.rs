@@ -133,6 +133,27 @@ fn inputs_without_tokens_give_an_empty_result_at_once() {
 }
 
 #[test]
+fn a_name_that_stands_twice_in_a_header_is_refused_by_all() {
+    let name = "duplicate-name-same-bytes.safetensors";
+    let path = tests_of("rlx-runtime", &format!("corpus/{name}"));
+    limited(&["inspect", path.to_str().unwrap()]).failed(3, &[name, "\"a\" stands in it twice"]);
+    let folder = Folder::model("bert");
+    let weights = folder.path().join("model.safetensors");
+    let bytes = std::fs::read(&weights).unwrap();
+    let (len, rest) = bytes.split_at(8);
+    let len = u64::from_le_bytes(len.try_into().unwrap()) as usize;
+    let header = std::str::from_utf8(&rest[..len]).unwrap().trim_end();
+    let at = header.find("\"embeddings.word_embeddings.weight\"").unwrap();
+    let entry = &header[at..=at + header[at..].find('}').unwrap()];
+    let twice = header.replacen(entry, &format!("{entry},{entry}"), 1);
+    let new = (twice.len() as u64).to_le_bytes();
+    std::fs::write(&weights, [&new, twice.as_bytes(), &rest[len..]].concat()).unwrap();
+    let words = ["model.safetensors", "word_embeddings.weight", "twice"];
+    limited(&["dump", "--model", &folder.arg(""), "--stage", "graph"]).failed(3, &words);
+    limited(&["quantize", &folder.arg(""), &folder.arg("o.gguf"), "--type", "f16"]).failed(3, &words);
+}
+
+#[test]
 fn unknown_architectures_are_named_with_those_that_are_known() {
     let folder = Folder::model("bert").config(|c| {
         c.insert("model_type".into(), "warp".into());
