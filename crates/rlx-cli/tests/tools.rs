@@ -317,6 +317,7 @@ fn help_lists_what_is_there_and_nothing_else() {
         assert!(help.text().contains(&format!("\n  {command} ")), "{command}: {}", help.text());
         assert!(rlx([command, "--help"]).ok().text().contains("Usage: rlx"));
     }
+    assert!(rlx(["forward", "--help"]).ok().text().contains("stay in f32"));
     for command in ["serve", "calibrate", "help"] {
         assert!(!help.text().contains(&format!("\n  {command} ")), "{command}");
         rlx([command]).failed(2, &[command]);

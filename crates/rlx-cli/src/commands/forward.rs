@@ -13,9 +13,6 @@ use crate::model;
 use crate::options::{Format, Global, ModelArgs};
 
 /// Runs the raw network on token ids.
-///
-/// Keys and values of models that continue texts stay in f32, where `generate` and `chat` keep them in f16: with
-/// `--kv-dtype f16` they are rounded alike.
 #[derive(Args, Debug)]
 pub struct Forward {
     #[command(flatten)]
