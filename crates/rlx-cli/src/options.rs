@@ -138,7 +138,7 @@ pub struct TypeArgs {
     /// Type of the activations in matrix products
     #[arg(long, value_enum, value_name = "TYPE", help_heading = "Types")]
     compute: Option<Compute>,
-    /// Type of the keys and values in the cache, which models that continue texts have
+    /// Type of the keys and values of models that continue texts: f16, in `forward` f32, unless asked for
     #[arg(long, value_enum, value_name = "TYPE", help_heading = "Types")]
     kv_dtype: Option<Kv>,
     /// Short for --weights f32 --compute f32 --kv-dtype f32, or for --weights q8_0 --compute int8

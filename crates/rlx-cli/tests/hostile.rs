@@ -4,7 +4,7 @@
 mod common;
 
 use common::models::llama_gguf;
-use common::{Folder, Run, command, finish, rlx, tests_of};
+use common::{Folder, Run, command, finish, fixture, rlx, tests_of};
 use rlx::gguf::{GgmlType, Gguf, MetadataBuilder, Writer};
 use rlx::ir::Tensor;
 
@@ -107,6 +107,50 @@ fn damaged_headers_are_refused() {
     generate(&folder.arg("text.gguf")).failed(3, &["text.gguf", "not GGUF"]);
     generate(&folder.arg("text.txt")).failed(3, &["text.txt", ".gguf"]);
     limited(&["inspect", &folder.arg("text.txt")]).failed(3, &["text.txt", ".gguf"]);
+}
+
+#[test]
+fn inputs_without_tokens_give_an_empty_result_at_once() {
+    for model in ["bert", "llama"] {
+        for shape in ["4611686018427387904,0", "0,4611686018427387904", "10000000000,0", "0,0"] {
+            let header =
+                format!(r#"{{"input_ids":{{"dtype":"I64","shape":[{shape}],"data_offsets":[0,0]}}}}"#);
+            let file = [&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat();
+            let folder = Folder::new().file("in.safetensors", file);
+            let (inputs, outputs) = (folder.arg("in.safetensors"), folder.arg("out.safetensors"));
+            let model = fixture(model).display().to_string();
+            limited(&["forward", "--model", &model, "--inputs", &inputs, "--outputs", &outputs]).ok();
+            let found = std::fs::read_dir(folder.path()).unwrap().count();
+            assert_eq!(found, 2, "{shape}");
+            let written = limited(&["inspect", &outputs, "--tensors", "--format", "json"]).ok().json();
+            let lengths = shape.split(',').map(|n| n.parse::<u64>().unwrap());
+            let written = &written["tensors"][0]["shape"];
+            for (axis, length) in lengths.enumerate() {
+                assert_eq!(written[axis].as_u64(), Some(length), "{shape}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_name_that_stands_twice_in_a_header_is_refused_by_all() {
+    let name = "duplicate-name-same-bytes.safetensors";
+    let path = tests_of("rlx-runtime", &format!("corpus/{name}"));
+    limited(&["inspect", path.to_str().unwrap()]).failed(3, &[name, "\"a\" stands in it twice"]);
+    let folder = Folder::model("bert");
+    let weights = folder.path().join("model.safetensors");
+    let bytes = std::fs::read(&weights).unwrap();
+    let (len, rest) = bytes.split_at(8);
+    let len = u64::from_le_bytes(len.try_into().unwrap()) as usize;
+    let header = std::str::from_utf8(&rest[..len]).unwrap().trim_end();
+    let at = header.find("\"embeddings.word_embeddings.weight\"").unwrap();
+    let entry = &header[at..=at + header[at..].find('}').unwrap()];
+    let twice = header.replacen(entry, &format!("{entry},{entry}"), 1);
+    let new = (twice.len() as u64).to_le_bytes();
+    std::fs::write(&weights, [&new, twice.as_bytes(), &rest[len..]].concat()).unwrap();
+    let words = ["model.safetensors", "word_embeddings.weight", "twice"];
+    limited(&["dump", "--model", &folder.arg(""), "--stage", "graph"]).failed(3, &words);
+    limited(&["quantize", &folder.arg(""), &folder.arg("o.gguf"), "--type", "f16"]).failed(3, &words);
 }
 
 #[test]

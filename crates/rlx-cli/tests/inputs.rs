@@ -44,6 +44,37 @@ fn inputs_that_would_change_the_result_are_refused() {
 }
 
 #[test]
+fn inputs_of_another_kind_than_promised_are_refused() {
+    let model = fixture("bert").display().to_string();
+    let of = |name: &str, dtype: DType, shape: &[usize], values: &[i64]| {
+        (name.to_owned(), Tensor::from_i64(TensorType::new(dtype, shape), values).unwrap())
+    };
+    for dtype in [DType::Bool, DType::U8, DType::I16, DType::U32, DType::F32] {
+        let ids = of("input_ids", dtype, &[1, 2], &[1, 1]);
+        forward(&model, &[ids], &[]).0.failed(2, &["input_ids is", dtype.name(), "i64 or i32"]);
+    }
+    forward(&model, &[of("input_ids", DType::I32, &[1, 2], &[1, 1])], &[]).0.ok();
+    for shape in [&[2][..], &[1, 1, 2], &[]] {
+        let values = vec![1; shape.iter().product()];
+        let ids = of("input_ids", DType::I64, shape, &values);
+        forward(&model, &[ids], &[]).0.failed(2, &["input_ids is i64", "expected [B, S]"]);
+    }
+    let ids = || row("input_ids", &[2, 5, 9]);
+    forward(&model, &[ids(), row("attention_mask", &[1, 1, 2])], &[])
+        .0
+        .failed(2, &["attention_mask holds 2"]);
+    forward(&model, &[ids(), row("attention_mask", &[1, 1, -1])], &[])
+        .0
+        .failed(2, &["attention_mask holds -1"]);
+    let mask = of("attention_mask", DType::F32, &[1, 3], &[1, 1, 0]);
+    forward(&model, &[ids(), mask], &[]).0.failed(2, &["attention_mask is f32"]);
+    let masks = [DType::Bool, DType::U8, DType::I64];
+    let kept = masks.map(|dtype| of("attention_mask", dtype, &[1, 3], &[1, 1, 0]));
+    let kept = kept.map(|mask| forward(&model, &[ids(), mask], &[]).1.unwrap());
+    assert!(kept[0] == kept[1] && kept[1] == kept[2]);
+}
+
+#[test]
 fn rows_beyond_the_models_positions_exceed_the_context() {
     let bert = fixture("bert").display().to_string();
     forward(&bert, &[row("input_ids", &[5; 65])], &[]).0.failed(1, &["row 0", "64"]);
@@ -84,6 +115,25 @@ fn a_matrix_of_integers_is_named() {
         rlx(["embed", "--model", &path, "a"]).failed(3, &[&path, name, dtype]);
         rlx(["quantize", &path, &folder.arg("o.gguf"), "--type", "f16"]).failed(3, &[&path, name, dtype]);
     }
+}
+
+#[test]
+fn weights_that_are_no_numbers_matter_where_they_are_reached_whatever_they_become() {
+    let folder = Folder::bert().tensors(|tensors| {
+        let (_, table) = tensors.iter_mut().find(|(n, _)| n == "embeddings.word_embeddings.weight").unwrap();
+        let mut values = table.to_f32().unwrap();
+        values[7 * table.shape()[1]] = f32::NAN;
+        *table = Tensor::f32(table.shape(), &values).unwrap();
+    });
+    let path = folder.arg("");
+    for options in [&["--weights", "f32"][..], &["--weights", "q8_0"], &["--dtype", "q8_0"]] {
+        let (run, values) = forward(&path, &[row("input_ids", &[2, 5, 9])], options);
+        run.ok();
+        assert!(values.unwrap().iter().all(|v| v.is_finite()), "{options:?}");
+        forward(&path, &[row("input_ids", &[2, 7, 9])], options).0.failed(1, &["row 0", "NaN"]);
+    }
+    let quantised = rlx(["quantize", &path, &folder.arg("o.gguf"), "--type", "q8_0"]);
+    quantised.failed(1, &["token_embd.weight", "NaN"]);
 }
 
 #[test]

@@ -35,6 +35,15 @@ fn inspect_shows_what_a_folder_holds_and_how_it_pools() {
 }
 
 #[test]
+fn inspect_counts_the_bytes_of_types_that_cannot_be_run() {
+    let path = tests_of("rlx-runtime", "corpus/unknown-dtype.safetensors").display().to_string();
+    let report = rlx(["inspect", &path, "--tensors", "--format", "json"]).ok().json();
+    assert_eq!(report["types"]["f8_e4m3"], serde_json::json!({ "tensors": 1, "bytes": 4 }));
+    assert_eq!((&report["tensors"][0]["type"], &report["tensor_bytes"]), (&"f8_e4m3".into(), &4.into()));
+    assert!(rlx(["inspect", &path]).ok().text().contains("type f8_e4m3  1 tensors, 4 B"));
+}
+
+#[test]
 fn inspect_shows_what_a_gguf_file_holds() {
     let gguf = llama_gguf("cli-inspect");
     let file = gguf.0.display().to_string();
@@ -308,6 +317,7 @@ fn help_lists_what_is_there_and_nothing_else() {
         assert!(help.text().contains(&format!("\n  {command} ")), "{command}: {}", help.text());
         assert!(rlx([command, "--help"]).ok().text().contains("Usage: rlx"));
     }
+    assert!(rlx(["forward", "--help"]).ok().text().contains("stay in f32"));
     for command in ["serve", "calibrate", "help"] {
         assert!(!help.text().contains(&format!("\n  {command} ")), "{command}");
         rlx([command]).failed(2, &[command]);

@@ -177,18 +177,23 @@ impl TensorType {
     /// # Errors
     /// `InvalidArgument` where the last axis is no multiple of the block, and on overflow.
     pub fn bytes(&self) -> Result<usize> {
-        let (rows, row) = match self.shape.split_last() {
-            Some((last, outer)) => (outer.iter().try_fold(1usize, |a, &b| a.checked_mul(b)), *last),
-            None => (Some(1), 1),
-        };
-        match (rows, self.dtype.row_bytes(row)) {
-            (_, None) => crate::bail!(
+        let row = self.shape.last().copied().unwrap_or(1);
+        if !row.is_multiple_of(self.dtype.block_elems()) {
+            crate::bail!(
                 InvalidArgument,
                 "the last axis of {self} is no multiple of {} elements",
                 self.dtype.block_elems()
-            ),
-            (Some(rows), Some(row)) if rows.checked_mul(row).is_some() => Ok(rows * row),
-            _ => crate::bail!(InvalidArgument, "the size of {self} overflows"),
+            );
+        }
+        // One axis of 0 makes it empty, however long the others are.
+        if self.shape.contains(&0) {
+            return Ok(0);
+        }
+        let outer = &self.shape[..self.shape.len().saturating_sub(1)];
+        let rows = outer.iter().try_fold(1usize, |a, &b| a.checked_mul(b));
+        match rows.zip(self.dtype.row_bytes(row)).and_then(|(rows, row)| rows.checked_mul(row)) {
+            Some(bytes) => Ok(bytes),
+            None => crate::bail!(InvalidArgument, "the size of {self} overflows"),
         }
     }
 }

@@ -181,8 +181,15 @@ fn loading_takes_the_plain_scale_of_q8_0_only() {
                 assert_eq!(out[..2], scale.to_le_bytes());
             }
             assert!(block.encode_for_load(&x, &mut out[1..]).is_err());
-            let nan = vec![f32::NAN; x.len()];
-            assert_eq!(block.encode_for_load(&nan, &mut out).unwrap_err().kind(), ErrorKind::NonFinite);
+            for bad in [f32::NAN, f32::NEG_INFINITY] {
+                let mut spoilt = x.clone();
+                spoilt[5] = bad;
+                let mut with = out.clone();
+                block.encode_for_load(&spoilt, &mut with).unwrap();
+                assert!(decoded(block, &with)[..32].iter().all(|v| v.is_nan()));
+                assert_eq!(with[34..], out[34..]);
+                assert_eq!(block.encode(&spoilt, None, &mut with).unwrap_err().kind(), ErrorKind::NonFinite);
+            }
             let huge = vec![f32::MAX; x.len()];
             assert_eq!(block.encode_for_load(&huge, &mut out).unwrap_err().kind(), ErrorKind::NonFinite);
         } else {

@@ -23,6 +23,25 @@ pub fn read_optional<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<O
     }
 }
 
+/// The parsed object `folder/name`, or `None` if there is no such file.
+///
+/// # Errors
+/// As [`read_optional`]; `InvalidFile` for JSON that is no object.
+pub fn read_object(folder: &Path, name: &str) -> Result<Option<Value>> {
+    match read_optional::<Value>(folder, name)? {
+        None => Ok(None),
+        Some(value) if value.is_object() => Ok(Some(value)),
+        Some(value) => {
+            let kind = match value {
+                Value::Null => "null",
+                Value::Array(_) => "a list",
+                _ => "a single value",
+            };
+            bail!(InvalidFile, "{}: expected a JSON object, found {kind}", folder.join(name).display())
+        }
+    }
+}
+
 /// Token ids that are written as one number or as a list of them (`eos_token_id`). `null` and absence are no ids.
 ///
 /// # Errors

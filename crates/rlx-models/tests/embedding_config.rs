@@ -232,6 +232,43 @@ fn damaged_and_missing_files_are_named() {
 }
 
 #[test]
+fn json_that_is_no_object_is_named() {
+    let modules = modules(&["Transformer", "Pooling", "Dense"]);
+    let dense = ("2_Dense/config.json", r#"{"in_features":8,"out_features":8}"#);
+    let usual = [("modules.json", &*modules), MEAN, dense];
+    let refused = |e: rlx_models::Error, name: &str| {
+        let message = e.to_string();
+        assert!(e.kind() == ErrorKind::InvalidFile && message.contains(name), "{message}");
+        assert!(message.contains("JSON object"), "{message}");
+    };
+    for text in ["null", "[]", "7"] {
+        for name in [
+            "1_Pooling/config.json",
+            "2_Dense/config.json",
+            "sentence_bert_config.json",
+            "config_sentence_transformers.json",
+        ] {
+            let files = usual.into_iter().filter(|(other, _)| *other != name).chain([(name, text)]);
+            refused(Folder::new(&files.collect::<Vec<_>>()).config().unwrap_err(), name);
+        }
+        for name in ["tokenizer_config.json", "special_tokens_map.json", "generation_config.json"] {
+            refused(TokenizerConfig::from_folder(&Folder::new(&[(name, text)]).0).unwrap_err(), name);
+        }
+    }
+}
+
+#[test]
+fn a_pooling_that_asks_for_no_mode_is_the_mean_and_says_so() {
+    let modules = modules(&["Transformer", "Pooling"]);
+    for text in ["{}", r#"{"pooling_mode_cls_token":false,"pooling_mode_mean_tokens":false}"#] {
+        let files = [("modules.json", &*modules), ("1_Pooling/config.json", text)];
+        let config = Folder::new(&files).config().unwrap();
+        assert_eq!(config.pooling, [PoolingMode::Mean]);
+        assert!(config.sources.pooling.contains("1_Pooling/config.json asks for no mode"));
+    }
+}
+
+#[test]
 fn gguf_keys_decide_and_their_absence_has_a_rule() {
     let mut keys = MetadataBuilder::new();
     keys.set("bert.context_length", 512u32);

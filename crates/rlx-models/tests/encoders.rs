@@ -7,7 +7,7 @@ mod models;
 use std::path::Path;
 
 use models::{Folder, cosine, distance, fixture, runtime, tensor, tests};
-use rlx_gguf::Gguf;
+use rlx_gguf::{Gguf, MetadataBuilder, Writer};
 use rlx_ir::interp::{self, RunData};
 use rlx_ir::{DType, ErrorKind, Tensor, TensorType};
 use rlx_models::arch::weight_type::WeightType;
@@ -402,4 +402,72 @@ fn mixtures_of_experts_are_refused_by_name() {
         ["nomic-bert", "modern-bert", "xlm-roberta"].iter().all(|name| e.message().contains(name)),
         "{e}"
     );
+}
+
+/// `from` with one key of its metadata changed.
+fn with_key(from: &Path, to: &Path, key: &str, value: u32) {
+    let gguf = Gguf::open(from).unwrap();
+    let mut metadata = MetadataBuilder::new();
+    metadata.extend(gguf.metadata());
+    metadata.set(key, value);
+    let mut writer = Writer::new(to, metadata).unwrap();
+    for t in gguf.tensors() {
+        writer.declare(t.name(), t.dtype().unwrap(), t.shape()).unwrap();
+    }
+    let mut data = writer.start().unwrap();
+    for t in gguf.tensors() {
+        data.tensor(t.name(), |sink| sink.write(t.bytes())).unwrap();
+    }
+    data.finish().unwrap();
+}
+
+#[test]
+fn weights_of_the_network_that_the_config_does_not_use_are_refused() {
+    let folder = Folder::new();
+    for architecture in FIXTURES {
+        let reference = Reference::of(architecture);
+        let source = fixture(architecture);
+        let model = |layers: usize| {
+            let folder =
+                Folder::new().copy(&source.join("config.json")).copy(&source.join("model.safetensors"));
+            folder.config(|config| {
+                config.insert("num_hidden_layers".into(), json!(layers));
+                if let Some(types) = config.get_mut("layer_types").and_then(|t| t.as_array_mut()) {
+                    types.truncate(layers);
+                }
+            })
+        };
+        let fewer = model(1);
+        let e = network(&fewer.0, &reference.input()).unwrap_err();
+        assert!(e.kind() == ErrorKind::UnsupportedModel && e.message().contains("layer"), "{e}");
+        assert!(e.message().contains(".1.") && e.message().contains("no part of"), "{e}");
+        let options = QuantizeOptions::new(DType::F16);
+        let e = quantize(&fewer.0, &folder.0.join("out.gguf"), &options, &|_, _, _| {}).unwrap_err();
+        assert!(e.kind() == ErrorKind::UnsupportedModel && e.message().contains("no part of"), "{e}");
+
+        let whole = gguf(architecture, &folder, "f32");
+        let name =
+            Gguf::open(&whole).unwrap().metadata().str("general.architecture").unwrap().unwrap().to_owned();
+        let changed = folder.0.join("changed.gguf");
+        with_key(&whole, &changed, &format!("{name}.block_count"), 1);
+        let e = network(&changed, &reference.input()).unwrap_err();
+        assert!(e.kind() == ErrorKind::UnsupportedModel && e.message().contains("\"blk.1."), "{e}");
+        with_key(&whole, &changed, "general.unread", 1);
+        network(&changed, &reference.input()).unwrap();
+    }
+}
+
+#[test]
+fn what_is_no_part_of_the_network_may_stand_beside_it() {
+    let with = |name: &str| {
+        Folder::bert().tensors(|tensors| tensors.push((name.into(), Tensor::f32([1], &[0.0]).unwrap())))
+    };
+    let reference = Reference::of("bert");
+    for name in ["embeddings.position_ids", "cls.predictions.bias", "classifier.weight", "lm_head.bias"] {
+        network(&with(name).0, &reference.input()).unwrap();
+    }
+    for name in ["embeddings.factor.weight", "encoder.rel_embeddings.weight", "bert.encoder.layer.0.extra"] {
+        let e = network(&with(name).0, &reference.input()).unwrap_err();
+        assert!(e.kind() == ErrorKind::UnsupportedModel && e.message().contains(name), "{e}");
+    }
 }

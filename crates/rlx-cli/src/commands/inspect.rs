@@ -222,11 +222,12 @@ impl Inspect {
         let file = SafetensorsFile::open(path)?;
         let tensors = file.tensors().into_iter().map(|(name, dtype, shape)| {
             let elems = shape.iter().fold(1usize, |n, d| n.saturating_mul(*d));
+            let (stored, bytes) = file.stored(name).unwrap_or_default();
             let line = TensorLine {
                 name: name.to_owned(),
-                ty: dtype.map_or("unknown".to_owned(), |d| d.to_string()),
+                ty: dtype.map_or_else(|| stored.to_lowercase(), |d| d.to_string()),
                 shape: shape.to_vec(),
-                bytes: dtype.and_then(|d| d.row_bytes(elems)).unwrap_or(0) as u64,
+                bytes: bytes as u64,
             };
             (line, elems as u64)
         });
@@ -370,7 +371,7 @@ fn print(out: &mut Stdout, report: &Report) -> Result<()> {
         bytes(report.tensor_bytes)
     ))?;
     for (name, ty) in &report.types {
-        out.line(format_args!("  type {name:<9}{} tensors, {}", ty.tensors, bytes(ty.bytes)))?;
+        out.line(format_args!("  type {name:<8} {} tensors, {}", ty.tensors, bytes(ty.bytes)))?;
     }
     for (name, value) in &report.sizes {
         out.line(format_args!("  {name} = {}", short(value)))?;

@@ -29,6 +29,9 @@ pub enum Command {
     /// Talks with a model, line by line
     Chat(chat::Chat),
     /// Runs the raw network on token ids
+    ///
+    /// Keys and values of models that continue texts stay in f32, where `generate` and `chat` keep them in f16: with
+    /// `--kv-dtype f16` they are rounded alike.
     Forward(forward::Forward),
     /// Shows what a GGUF or safetensors file holds
     Inspect(inspect::Inspect),

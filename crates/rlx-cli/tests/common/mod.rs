@@ -199,6 +199,10 @@ pub fn write_tensors(path: &Path, tensors: &[(String, Tensor)]) {
             DType::F32 => "F32",
             DType::I64 => "I64",
             DType::I32 => "I32",
+            DType::I16 => "I16",
+            DType::U32 => "U32",
+            DType::U8 => "U8",
+            DType::Bool => "BOOL",
             other => panic!("{other}"),
         };
         let start = data.len();

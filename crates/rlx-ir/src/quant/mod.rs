@@ -212,7 +212,8 @@ impl BlockType {
     }
 
     /// Encodes one row without importances, for conversions while a model loads: as [`encode`](Self::encode), but `q8_0`
-    /// takes the largest magnitude as 127 and searches nothing.
+    /// takes the largest magnitude as 127 and searches nothing, and a block of it that holds a value that is not finite
+    /// decodes to NaN: only what reaches the block is spoilt, as with the weights that were converted.
     ///
     /// Shapes and errors: as for [`encode`](Self::encode).
     pub fn encode_for_load(&self, x: &[f32], out: &mut [u8]) -> Result<()> {
@@ -220,7 +221,6 @@ impl BlockType {
             return self.encode(x, None, out);
         }
         self.check_lengths("encode", x.len(), out.len())?;
-        self.check_finite(x)?;
         for (x, out) in x.as_chunks().0.iter().zip(out.as_chunks_mut().0) {
             q8_0::encode_plain(x, out);
         }
@@ -243,6 +243,10 @@ impl BlockType {
             self.decode_blocks(block, decoded);
             let largest = x.iter().fold(0f32, |m, v| m.max(v.abs()));
             let clipped = self == Self::NVFP4 && largest > nvfp4::LARGEST;
+            // A block of values that are not finite is no block beyond the range.
+            if x.iter().any(|v| !v.is_finite()) {
+                continue;
+            }
             if clipped || decoded.iter().any(|v| !v.is_finite()) {
                 bail!(
                     NonFinite,

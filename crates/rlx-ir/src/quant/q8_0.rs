@@ -21,8 +21,13 @@ pub fn decode_block(block: &[u8; BYTES], out: &mut [f32; ELEMS]) {
     }
 }
 
-/// Encodes one block without a search: `d = max|x| / 127`.
+/// Encodes one block without a search: `d = max|x| / 127`. Where a value is NaN or infinite, the whole block decodes to NaN.
 pub(super) fn encode_plain(x: &[f32; ELEMS], out: &mut [u8; BYTES]) {
+    if x.iter().any(|v| !v.is_finite()) {
+        out.fill(0);
+        bits::put_f16(out, SCALE, f32::NAN);
+        return;
+    }
     let d = x.iter().fold(0f32, |m, v| m.max(v.abs())) / 127.0;
     bits::put_f16(out, SCALE, d);
     put_quants(x, d, out);

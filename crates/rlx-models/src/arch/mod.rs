@@ -15,6 +15,7 @@ pub mod qwen2;
 pub mod qwen3;
 pub mod qwen3_moe;
 pub mod rope;
+mod unused;
 pub mod weight_type;
 
 use rlx_ir::bail;
@@ -22,6 +23,7 @@ use rlx_ir::bail;
 pub(crate) use encoder::DecoderNetwork;
 pub use encoder::{EmbeddingHead, EncoderGraph, EncoderNetwork, EncoderOutput, EncoderShape, Positions};
 pub use fit::fit;
+pub(crate) use unused::refuse_unused;
 
 use crate::files::NameTable;
 use crate::{Error, Result};

@@ -7,7 +7,7 @@ use rlx_ir::Graph;
 use crate::Result;
 use crate::arch::{
     DecoderNetwork, EMBEDDING_GEMMA, EncoderGraph, EncoderNetwork, EncoderShape, Family, bert, modern_bert,
-    nomic_bert,
+    nomic_bert, refuse_unused,
 };
 use crate::files::{ModelConfig, ModelFiles, NamedWeights};
 
@@ -45,9 +45,12 @@ impl Encoder {
     /// Its graph.
     ///
     /// # Errors
-    /// `NotFound` or `InvalidFile` naming a tensor that is missing or does not fit.
+    /// `NotFound` or `InvalidFile` naming a tensor that is missing or does not fit; `UnsupportedModel` naming one of the
+    /// network that the config does not use.
     pub fn graph(&self, graph: &EncoderGraph) -> Result<Graph> {
-        self.network.build(&self.weights, graph)
+        let graph = self.network.build(&self.weights, graph)?;
+        refuse_unused(&graph, &self.weights, self.network.gguf_name())?;
+        Ok(graph)
     }
 
     /// Its config.

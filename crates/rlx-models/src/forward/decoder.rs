@@ -18,7 +18,7 @@ pub(super) fn forward(
 ) -> Result<ForwardOutput> {
     let shape = decoder::open(files)?.shape();
     let mut longest = 1;
-    for row in 0..input.rows() {
+    for row in input.filled_rows() {
         let tokens = input.kept(row, shape.vocab_size)?.len();
         if tokens > shape.context_length {
             bail!(

@@ -23,7 +23,7 @@ pub(super) fn forward(
 ) -> Result<ForwardOutput> {
     let load = tracing::debug_span!("load", model = %files.path().display()).entered();
     let encoder = Encoder::new(files)?;
-    let rows = (0..input.rows()).map(|row| tokens(input, row, &encoder.shape()));
+    let rows = input.filled_rows().map(|row| tokens(input, row, &encoder.shape()));
     let rows = rows.collect::<Result<Vec<_>>>()?;
     let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
     let graph = encoder.graph(&EncoderGraph {
@@ -36,7 +36,11 @@ pub(super) fn forward(
     drop(load);
     let hidden = encoder.hidden_size();
     let shape = [input.rows(), input.columns(), hidden];
-    let mut values = vec![0f32; shape.iter().product()];
+    let mut values = Vec::new();
+    match [input.columns(), hidden].iter().try_fold(rows.len(), |n, by| n.checked_mul(*by)) {
+        Some(len) if values.try_reserve_exact(len).is_ok() => values.resize(len, 0f32),
+        _ => bail!(InvalidArgument, "no memory for a result of {shape:?} f32"),
+    }
     let mut start = 0;
     while start < rows.len() {
         let mut packed = Packed::default();

@@ -1,5 +1,6 @@
 //! Token ids and their mask.
 
+use std::ops::Range;
 use std::path::Path;
 
 use rlx_ir::{DType, Tensor, bail};
@@ -53,25 +54,26 @@ impl ForwardInput {
         Ok(Self { ids, mask, rows, columns, unread: Vec::new() })
     }
 
-    /// Reads `input_ids`, `[B, S]` or `[S]`, and, if there, `attention_mask` of a `.safetensors` file; integers of any width.
-    /// `token_type_ids` may be there where all are 0: every token is of the first type. Tensors that are no inputs (the
+    /// Reads `input_ids` [B, S], i64 or i32, and, if there, `attention_mask` of the same shape, 0 or 1 in any integer or
+    /// boolean dtype, of a `.safetensors` file. `token_type_ids` may be there where all are 0: every token is of the first type. Tensors that are no inputs (the
     /// expected outputs, say) are left alone: [`unread`](Self::unread) names them.
     ///
     /// # Errors
-    /// `NotFound`, `Io`, `InvalidFile`; `InvalidArgument` naming the tensor whose dtype or shape does not fit, or that other
+    /// `NotFound`, `Io`, `InvalidFile`; `InvalidArgument` naming the tensor whose dtype, shape or values do not fit, or that other
     /// implementations take as an input (`position_ids`).
     pub fn open(path: &Path) -> Result<Self> {
         let source = SafetensorsWeights::new(vec![SafetensorsFile::open(path)?]);
         let read = |name: &str| -> Result<(Vec<i64>, Vec<usize>)> {
             let data = source.weight(name)?;
-            if !(data.ty.dtype.is_int() || data.ty.dtype == DType::Bool) {
+            let (dtype, shape) = (data.ty.dtype, data.ty.shape.clone());
+            let is_index = matches!(dtype, DType::I64 | DType::I32);
+            // What only says yes or no fits any integer.
+            if !(is_index || name != IDS && (dtype.is_int() || dtype == DType::Bool)) {
                 bail!(InvalidArgument, "{}: {name} is {}, expected i64 or i32", path.display(), data.ty);
             }
-            let shape = match data.ty.shape.as_slice() {
-                [columns] => vec![1, *columns],
-                [rows, columns] => vec![*rows, *columns],
-                _ => bail!(InvalidArgument, "{}: {name} is {}, expected [B, S]", path.display(), data.ty),
-            };
+            if shape.len() != 2 {
+                bail!(InvalidArgument, "{}: {name} is {}, expected [B, S]", path.display(), data.ty);
+            }
             Ok((Tensor::from_bytes(data.ty, data.bytes.to_vec())?.to_i64()?, shape))
         };
         let names: Vec<&str> =
@@ -99,6 +101,13 @@ impl ForwardInput {
             }
         };
         let mask = like_ids(MASK)?;
+        if let Some(other) = mask.iter().flatten().find(|kept| !matches!(kept, 0 | 1)) {
+            bail!(
+                InvalidArgument,
+                "{}: {MASK} holds {other}, expected 1 where a token counts and 0 where not",
+                path.display()
+            );
+        }
         if let Some(other) = like_ids(TYPES)?.iter().flatten().find(|kind| **kind != 0) {
             bail!(
                 InvalidArgument,
@@ -106,7 +115,7 @@ impl ForwardInput {
                 path.display()
             );
         }
-        let mask = mask.map(|values| values.into_iter().map(|v| v != 0).collect());
+        let mask = mask.map(|values| values.into_iter().map(|v| v == 1).collect());
         let input = Self::new(ids, mask, shape[0], shape[1]).map_err(|e| e.context(path.display()))?;
         Ok(Self { unread, ..input })
     }
@@ -119,6 +128,11 @@ impl ForwardInput {
     /// B.
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// The rows that have columns: no work grows with the number of rows that hold nothing.
+    pub(crate) fn filled_rows(&self) -> Range<usize> {
+        0..if self.columns == 0 { 0 } else { self.rows }
     }
 
     /// S.
@@ -143,7 +157,7 @@ impl ForwardInput {
     /// As [`kept`](Self::kept).
     pub(crate) fn ids_below(&self, vocab_size: usize) -> Result<Vec<u32>> {
         let mut out = vec![0; self.ids.len()];
-        for row in 0..self.rows {
+        for row in self.filled_rows() {
             for (id, column) in self.kept(row, vocab_size)? {
                 out[row * self.columns + column] = id.unsigned_abs();
             }

@@ -96,7 +96,7 @@ impl DenseConfig {
     /// Reads `config.json` in the module's folder.
     pub(super) fn from_folder(folder: &Path) -> Result<Self> {
         let within = |e: Error| e.context(folder.join("config.json").display());
-        let Some(config) = json::read_optional::<Value>(folder, "config.json")? else {
+        let Some(config) = json::read_object(folder, "config.json")? else {
             bail!(
                 NotFound,
                 "{}: no such file, and its Dense module needs it",

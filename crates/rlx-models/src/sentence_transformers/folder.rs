@@ -72,7 +72,7 @@ impl EmbeddingConfig {
 }
 
 fn without_modules(folder: &Path) -> Result<EmbeddingConfig> {
-    let network = json::read_optional::<Value>(folder, "config.json")?.unwrap_or(Value::Null);
+    let network = json::read_object(folder, "config.json")?.unwrap_or(Value::Null);
     let class = network["architectures"][0].as_str().unwrap_or_default();
     let causal = class.ends_with("ForCausalLM") && network["is_causal"] != false;
     let (mode, name) = match causal {
@@ -147,18 +147,23 @@ pub(super) fn check_sizes(dense: &[DenseConfig]) -> Result<()> {
 fn read_pooling(path: &Path, name: &str, config: &mut EmbeddingConfig) -> Result<()> {
     let file = path.join("config.json");
     let within = |e: Error| e.context(file.display());
-    let Some(json) = json::read_optional::<Value>(path, "config.json")? else {
+    let Some(json) = json::read_object(path, "config.json")? else {
         bail!(NotFound, "{}: no such file, so it is not known how to pool", file.display());
     };
     config.pooling = PoolingMode::from_config(&json).map_err(within)?;
     config.pool_prompt = json.get("include_prompt").and_then(Value::as_bool).unwrap_or(true);
     config.sources.pooling = format!("{name}/config.json");
+    if config.pooling.is_empty() {
+        // As sentence-transformers does.
+        config.pooling.push(PoolingMode::Mean);
+        config.sources.pooling = format!("the mean, because {name}/config.json asks for no mode");
+    }
     Ok(())
 }
 
 fn read_limit(path: &Path, config: &mut EmbeddingConfig) -> Result<()> {
     for name in TRANSFORMER_CONFIGS {
-        let Some(json) = json::read_optional::<Value>(path, name)? else { continue };
+        let Some(json) = json::read_object(path, name)? else { continue };
         let max = json::count(&json, "max_seq_length").map_err(|e| e.context(path.join(name).display()))?;
         config.max_seq_length = max.and_then(|n| usize::try_from(n).ok());
         if config.max_seq_length == Some(0) {
@@ -175,7 +180,7 @@ fn read_limit(path: &Path, config: &mut EmbeddingConfig) -> Result<()> {
 
 fn read_prompts(folder: &Path, config: &mut EmbeddingConfig) -> Result<()> {
     const NAME: &str = "config_sentence_transformers.json";
-    let Some(json) = json::read_optional::<Value>(folder, NAME)? else { return Ok(()) };
+    let Some(json) = json::read_object(folder, NAME)? else { return Ok(()) };
     let file = folder.join(NAME);
     if let Some(other) =
         json.get("model_type").and_then(Value::as_str).filter(|ty| *ty != "SentenceTransformer")

@@ -84,7 +84,7 @@ impl PoolingMode {
     }
 
     /// The modes that a pooling module's `config.json` asks for: by `pooling_mode` (a name, several joined by `+`, or a
-    /// list, in this order), else by the flags that are true, else (no flag is) the mean.
+    /// list, in this order), else by the flags that are true. Empty where none is.
     pub(super) fn from_config(config: &Value) -> Result<Vec<Self>> {
         let modes: Vec<Self> = match config.get("pooling_mode") {
             Some(Value::String(names)) => {
@@ -94,7 +94,7 @@ impl PoolingMode {
                 let names = names.iter().map(|n| Self::by_name(n.as_str().unwrap_or(&n.to_string())));
                 names.collect::<Result<Vec<_>>>()?
             }
-            None | Some(Value::Null) => Self::from_flags(config)?,
+            None | Some(Value::Null) => return Self::from_flags(config),
             Some(other) => bail!(InvalidFile, "pooling_mode: {other} is no name and no list of names"),
         };
         if modes.is_empty() {
@@ -123,7 +123,7 @@ impl PoolingMode {
         {
             bail!(UnsupportedModel, "{flag}: this way to pool is not known");
         }
-        Ok(if modes.is_empty() { vec![Self::Mean] } else { modes })
+        Ok(modes)
     }
 }
 
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn flags_are_optional_and_several_are_kept_in_order() {
         use PoolingMode::{Cls, LastToken, Max, Mean};
-        assert_eq!(modes(&json!({})).unwrap(), [Mean]);
+        assert_eq!(modes(&json!({})).unwrap(), []);
         assert_eq!(modes(&json!({ "pooling_mode_cls_token": true })).unwrap(), [Cls]);
         let three = json!({
             "pooling_mode_lasttoken": true, "pooling_mode_mean_tokens": true, "pooling_mode_max_tokens": true,
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(modes(&three).unwrap(), [Max, Mean, LastToken]);
         assert_eq!(modes(&json!({ "pooling_mode": "lasttoken" })).unwrap(), [LastToken]);
         assert_eq!(modes(&json!({ "pooling_mode": ["mean", "cls"] })).unwrap(), [Mean, Cls]);
-        assert_eq!(modes(&json!({ "pooling_mode_mean_tokens": false })).unwrap(), [Mean]);
+        assert_eq!(modes(&json!({ "pooling_mode_mean_tokens": false })).unwrap(), []);
     }
 
     #[test]

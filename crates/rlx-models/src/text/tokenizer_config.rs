@@ -37,7 +37,7 @@ impl TokenizerConfig {
     /// # Errors
     /// `InvalidFile` for a file that is no JSON, or a value of a kind that it cannot have.
     pub fn from_folder(folder: &Path) -> Result<Self> {
-        let read = |name| json::read_optional::<Value>(folder, name);
+        let read = |name| json::read_object(folder, name);
         let within = |name: &str, e: Error| e.context(folder.join(name).display());
         let map = read("special_tokens_map.json")?.unwrap_or(Value::Null);
         let main = read("tokenizer_config.json")?.unwrap_or(Value::Null);

@@ -1,6 +1,7 @@
 //! Weights: where their bytes come from, how weight-only work is streamed, and the store of prepared ones.
 
 mod bytes;
+mod names_once;
 mod rows;
 mod source;
 mod store;

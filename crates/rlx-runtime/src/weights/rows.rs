@@ -177,7 +177,8 @@ fn open_one(
                 if direct.data.ty.dtype == ty.dtype {
                     direct
                 } else {
-                    Box::new(Converted::new(direct, ty.clone(), BlockEncoder::ForLoad))
+                    let converted = Converted::new(direct, ty.clone(), BlockEncoder::ForLoad);
+                    Box::new(Converted { tensor: Some(name.clone()), ..converted })
                 }
             }
         },
@@ -268,6 +269,8 @@ impl RowSource for Direct {
 
 /// Rows converted to another float or block dtype.
 struct Converted {
+    /// Its name, where it is a whole tensor of the source.
+    tensor: Option<String>,
     inner: Box<dyn RowSource>,
     ty: TensorType,
     encoder: BlockEncoder,
@@ -277,7 +280,7 @@ struct Converted {
 
 impl Converted {
     fn new(inner: Box<dyn RowSource>, ty: TensorType, encoder: BlockEncoder) -> Self {
-        Self { inner, ty, encoder, raw: Vec::new(), floats: Vec::new() }
+        Self { tensor: None, inner, ty, encoder, raw: Vec::new(), floats: Vec::new() }
     }
 }
 
@@ -299,7 +302,12 @@ impl RowSource for Converted {
             self.raw.resize(count * from_bytes, 0);
             self.inner.read(start..start + count, &mut self.raw)?;
             for (raw, out) in self.raw.chunks(from_bytes).zip(piece.chunks_mut(to_bytes)) {
-                convert_row((from, raw), (self.ty.dtype, out), elems, self.encoder, &mut self.floats)?;
+                let to = (self.ty.dtype, out);
+                let converted = convert_row((from, raw), to, elems, self.encoder, &mut self.floats);
+                converted.map_err(|e| match &self.tensor {
+                    Some(name) => e.context(format_args!("tensor {name:?}")),
+                    None => e,
+                })?;
             }
             start += count;
         }
@@ -500,6 +508,16 @@ mod tests {
         let w = MemoryWeights::new([("w".to_owned(), Tensor::f32([2, 2], &[0.0; 4]).unwrap())]);
         let e = open_rows(&source_expr("w", DType::F32, &[2, 3]), &w).err().unwrap();
         assert!(e.kind() == rlx_ir::ErrorKind::InvalidFile && e.message().contains("\"w\""), "{e}");
+    }
+
+    #[test]
+    fn what_a_type_cannot_hold_is_told_with_the_tensor() {
+        let values = Tensor::f32([1, 32], &[1e30; 32]).unwrap();
+        let w = MemoryWeights::new([("w".to_owned(), values)]);
+        let q8_0 = DType::Block(rlx_ir::quant::BlockType::Q8_0);
+        let mut rows = open_rows(&source_expr("w", q8_0, &[1, 32]), &w).unwrap();
+        let e = rows.read(0..1, &mut [0; 34]).unwrap_err();
+        assert!(e.kind() == rlx_ir::ErrorKind::NonFinite && e.message().starts_with("tensor \"w\""), "{e}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use rlx_ir::{DType, Tensor, TensorType};
 use safetensors::{Dtype, SafeTensors};
 
 use super::bytes::WeightBytes;
+use super::names_once;
 use crate::error::{Error, Result};
 
 /// Named tensors.
@@ -149,6 +150,8 @@ impl SafetensorsFile {
         let (header_len, header) =
             SafeTensors::read_metadata(&mapping).map_err(|e| invalid(e.to_string()))?;
         let data_start = header_len + 8;
+        // What reads the header keeps the last of two.
+        names_once::check(mapping.get(8..data_start).unwrap_or_default()).map_err(invalid)?;
         let mut tensors = HashMap::new();
         for (name, info) in header.tensors() {
             let (start, end) = info.data_offsets;
@@ -180,6 +183,11 @@ impl SafetensorsFile {
             self.tensors.iter().map(|(n, (d, s, _))| (n.as_str(), dtype_of(*d), s.as_slice())).collect();
         list.sort_unstable_by_key(|t| t.0);
         list
+    }
+
+    /// What the file calls the dtype of the tensor `name`, and how many bytes it has; also of dtypes that RLX does not know.
+    pub fn stored(&self, name: &str) -> Option<(String, usize)> {
+        self.tensors.get(name).map(|(dtype, _, range)| (dtype.to_string(), range.len()))
     }
 
     fn get(&self, name: &str) -> Result<Option<WeightData>> {

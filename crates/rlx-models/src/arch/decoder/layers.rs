@@ -1,8 +1,5 @@
 //! The layers of a decoder: one graph code for all architectures, with and without a cache.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
-
 use rlx_ir::ops::activation::Activation;
 use rlx_ir::ops::activation::gelu::Approximate;
 use rlx_ir::ops::attention::attention::Attention;
@@ -36,8 +33,6 @@ pub(super) struct Layers<'a> {
     pub tokens: &'a Tokens,
     pub memory: Memory<'a>,
     pub ropes: &'a Ropes,
-    /// The tensors that were declared.
-    pub used: RefCell<BTreeSet<String>>,
 }
 
 impl Layers<'_> {
@@ -91,12 +86,10 @@ impl Layers<'_> {
 
     /// Declares a matrix.
     pub fn matrix(&self, b: &mut Builder, name: &str, shape: [usize; 2]) -> Result<Value> {
-        self.used.borrow_mut().insert(name.to_owned());
         self.types.matrix(b, self.weights, name, shape)
     }
 
     fn vector(&self, b: &mut Builder, name: &str, len: usize) -> Result<Value> {
-        self.used.borrow_mut().insert(name.to_owned());
         vector(b, self.weights, name, len)
     }
 }
@@ -182,7 +175,6 @@ impl Layer<'_> {
         let Experts { count, chosen, intermediate_size: inner, normalized } = experts;
         // Small beside the experts, and its errors choose others.
         let router = self.name("ffn_gate_inp.weight");
-        self.all.used.borrow_mut().insert(router.clone());
         let router = self.all.types.without_blocks().matrix(b, self.all.weights, &router, [count, hidden])?;
         let scores = b.linear(x, router, Linear::default(), None, None)?;
         let probabilities = b.softmax(scores, -1, 1.0)?;
@@ -193,7 +185,6 @@ impl Layer<'_> {
         }
         let mut stack = |name: &str, shape: [usize; 2]| {
             let name = self.name(&format!("{name}.weight"));
-            self.all.used.borrow_mut().insert(name.clone());
             self.all.types.stack(b, self.all.weights, &name, [count, shape[0], shape[1]])
         };
         let gate = stack("ffn_gate_exps", [inner, hidden])?;

@@ -9,8 +9,8 @@
 //! - [`Decoder::hidden`], which emits the network without head and state into a graph of the caller's: for embeddings.
 //!
 //! A new architecture is a folder beside this one with a [`DecoderArchitecture`], listed in [`ARCHITECTURES`]. What its config
-//! may say goes through `hf.rs` and `gguf.rs`, which refuse what is not built; a tensor of a layer that the graph does not read is
-//! refused too.
+//! may say goes through `hf.rs` and `gguf.rs`, which refuse what is not built; a tensor of the network that the graph does not read
+//! is refused too.
 
 mod architecture;
 mod config;

@@ -1,8 +1,5 @@
 //! A decoder with its weights.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
-
 use rlx_ir::ops::matmul::linear::Linear;
 use rlx_ir::{Builder, DType, Graph, Value, bail};
 
@@ -11,16 +8,12 @@ use super::config::{DecoderConfig, Direction};
 use super::inputs::{StepInputs, Tokens};
 use super::layers::{Layers, Memory};
 use super::limits::DecoderLimits;
-use super::ropes::{ROPE_FACTORS, Ropes};
+use super::ropes::Ropes;
 use super::{Decoder, DecoderShape, gguf, hf};
+use crate::arch::refuse_unused;
 use crate::arch::weight_type::WeightType;
 use crate::files::{ModelConfig, ModelFiles, NamedWeights};
 use crate::{Error, Result};
-
-/// How the name of a tensor of a layer begins, without a model's prefix, in either layout.
-const LAYER_TENSORS: [&str; 2] = ["blk.", "layers."];
-/// How the name of a tensor of a layer ends that holds nothing but what the config says.
-const DERIVED_TENSORS: [&str; 2] = ["rotary_emb.inv_freq", "attn_rot_embd.weight"];
 
 /// A decoder of one of the architectures, with its weights.
 #[derive(Debug)]
@@ -52,34 +45,7 @@ impl Network {
     }
 
     fn layers<'a>(&'a self, types: WeightType, tokens: &'a Tokens, memory: Memory<'a>) -> Layers<'a> {
-        Layers {
-            config: &self.config,
-            weights: &self.weights,
-            types,
-            tokens,
-            memory,
-            ropes: &self.ropes,
-            used: RefCell::new(BTreeSet::from([ROPE_FACTORS.to_owned()])),
-        }
-    }
-
-    /// A tensor in a layer that nothing reads is a part of the model that would be left out in silence.
-    fn refuse_unused(&self, used: &BTreeSet<String>) -> Result<()> {
-        let used: BTreeSet<String> = used.iter().flat_map(|name| self.weights.parts_of(name)).collect();
-        let unused = self.weights.raw_names().filter(|raw| !used.contains(*raw)).find(|raw| {
-            let names = self.weights.bare_names(raw);
-            names.into_iter().any(|name| LAYER_TENSORS.iter().any(|start| name.starts_with(start)))
-                && !DERIVED_TENSORS.iter().any(|end| raw.ends_with(end))
-        });
-        match unused {
-            None => Ok(()),
-            Some(name) => bail!(
-                UnsupportedModel,
-                "{}: tensor {name:?} is no part of the architecture \"{}\" with this config: the model would give something else",
-                self.weights.place(),
-                self.config.architecture
-            ),
-        }
+        Layers { config: &self.config, weights: &self.weights, types, tokens, memory, ropes: &self.ropes }
     }
 }
 
@@ -127,9 +93,10 @@ impl Decoder for Network {
             let part = b.tanh(part)?;
             logits = b.mul(part, cap)?;
         }
-        self.refuse_unused(&layers.used.borrow())?;
         b.name(logits, "logits")?;
-        Ok(b.finish(&[logits])?)
+        let graph = b.finish(&[logits])?;
+        refuse_unused(&graph, &self.weights, c.architecture)?;
+        Ok(graph)
     }
 
     fn hidden(
@@ -141,8 +108,6 @@ impl Decoder for Network {
     ) -> Result<Value> {
         let layers = self.layers(weights, tokens, Memory::Nothing(direction));
         let table = layers.table(b)?;
-        let hidden = layers.hidden(b, table, None)?;
-        self.refuse_unused(&layers.used.borrow())?;
-        Ok(hidden)
+        layers.hidden(b, table, None)
     }
 }

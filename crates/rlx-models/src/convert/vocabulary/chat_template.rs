@@ -22,7 +22,7 @@ pub(crate) fn chat_template(m: &mut MetadataBuilder, folder: &Path) -> Result<()
         Err(e) if e.kind() == rlx_ir::ErrorKind::NotFound => {}
         Err(e) => return Err(e),
     }
-    let config = json::read_optional::<Value>(folder, "tokenizer_config.json")?.unwrap_or(Value::Null);
+    let config = json::read_object(folder, "tokenizer_config.json")?.unwrap_or(Value::Null);
     match &config["chat_template"] {
         Value::Null => {}
         Value::String(template) => m.set(KEY, template.as_str()),

@@ -13,7 +13,6 @@ use std::path::Path;
 
 use rlx_gguf::MetadataBuilder;
 use rlx_ir::bail;
-use serde_json::Value;
 
 use crate::json;
 use crate::text::TokenizerConfig;
@@ -37,7 +36,7 @@ const SIGNS_OF_TEXT: [&str; 7] = [
 /// tokenizer has none: what that means is returned.
 pub(super) fn write(m: &mut MetadataBuilder, folder: &Path, vocab_size: usize) -> Result<Vec<String>> {
     let path = folder.join(TOKENIZER);
-    let Some(tokenizer) = json::read_optional::<Value>(folder, TOKENIZER)? else {
+    let Some(tokenizer) = json::read_object(folder, TOKENIZER)? else {
         if let Some(sign) = SIGNS_OF_TEXT.iter().find(|name| folder.join(name).exists()) {
             bail!(
                 NotFound,

@@ -35,7 +35,7 @@ pub(super) fn from_folder(folder: &Path) -> Result<Sources> {
         if !sources.is_empty() {
             break;
         }
-        let config = json::read_optional::<Value>(folder, name)?.unwrap_or(Value::Null);
+        let config = json::read_object(folder, name)?.unwrap_or(Value::Null);
         sources = from_json(&config["chat_template"]).map_err(|e| e.context(folder.join(name).display()))?;
     }
     if sources.is_empty() {
