@@ -34,8 +34,14 @@ pub fn report(message: &str) {
 /// Prints what clap found in the command line, and returns the exit code.
 pub fn report_usage(e: &clap::Error) -> u8 {
     if matches!(e.kind(), UsageKind::DisplayHelp | UsageKind::DisplayVersion) {
-        let _ = e.print();
-        return 0;
+        let printed = e.print().and_then(|()| std::io::stdout().flush());
+        return match printed {
+            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+                report(&format!("stdout: {e}"));
+                ErrorKind::Io.exit_code()
+            }
+            _ => 0,
+        };
     }
     if e.kind() == UsageKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let command = command_of(words());

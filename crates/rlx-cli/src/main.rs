@@ -23,7 +23,13 @@ use crate::options::Global;
 
 /// Runs embedding models and language models on what this machine has.
 #[derive(Debug, Parser)]
-#[command(name = "rlx", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(
+    name = "rlx",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true,
+    args_override_self = true
+)]
 struct Cli {
     #[command(flatten)]
     global: Global,

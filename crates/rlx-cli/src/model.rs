@@ -150,6 +150,7 @@ impl Network {
         let (batch, seq) = sizes.map_or((1, 1), |s| (s.batch, s.seq));
         let (kind, graph) = match files.supported()?.family {
             Family::Encoder => {
+                types.warn_without_cache();
                 let (encoder, config) = open_network(files)?;
                 if seq > encoder.max_positions() {
                     bail!(

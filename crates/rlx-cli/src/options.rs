@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 use clap::{ArgAction, Args, ValueEnum};
 use rlx::compile::precision::Compute as ComputeType;
 use rlx::gguf::same_file;
@@ -23,7 +23,7 @@ pub struct Global {
     #[arg(long, global = true, help_heading = COMMON, value_name = "DEVICE", value_parser = choices("RLX_DEVICE"))]
     pub device: Option<String>,
     /// CPU threads; 0 takes the processors that this process may use [default: RLX_THREADS, or 0]
-    #[arg(short, long, global = true, help_heading = COMMON, value_name = "N")]
+    #[arg(short, long, global = true, help_heading = COMMON, value_name = "N", allow_negative_numbers = true)]
     pub threads: Option<u32>,
     /// How a compiled model is run [default: RLX_STRATEGY, or auto]
     #[arg(long, global = true, help_heading = COMMON, value_name = "STRATEGY", value_parser = choices("RLX_STRATEGY"))]
@@ -75,8 +75,16 @@ impl Global {
         Ok(Runtime::detect_with(self.settings()?)?)
     }
 
-    /// An error where `output`, a file that a command is about to write, is that of `--trace`, which is written already.
+    /// An error where `output`, which a command is about to replace by a whole file, is that of `--trace`, which is written
+    /// already, or stdout, which has the results.
     pub fn refuse_output(&self, output: &Path) -> Result<()> {
+        if output.as_os_str() == "-" || same_file(output, Path::new("/dev/stdout")) {
+            rlx::ir::bail!(
+                InvalidArgument,
+                "{}: it is not written to stdout: name a file (one that is called - is ./-)",
+                output.display()
+            );
+        }
         if self.trace.as_deref().is_some_and(|trace| same_file(trace, output)) {
             rlx::ir::bail!(
                 InvalidArgument,
@@ -141,7 +149,8 @@ pub struct TypeArgs {
     /// Type of the keys and values of models that continue texts: f16, in `forward` f32, unless asked for
     #[arg(long, value_enum, value_name = "TYPE", help_heading = "Types")]
     kv_dtype: Option<Kv>,
-    /// Short for --weights f32 --compute f32 --kv-dtype f32, or for --weights q8_0 --compute int8
+    /// Short for --weights f32 --compute f32 --kv-dtype f32, or for --weights q8_0 --compute int8; one of these that is given
+    /// too goes before it
     #[arg(long, value_enum, value_name = "TYPE", help_heading = "Types")]
     dtype: Option<Shorthand>,
 }
@@ -155,6 +164,17 @@ pub struct Types {
     pub compute: Option<ComputeType>,
     /// Of keys and values.
     pub kv: Option<DType>,
+    /// Whether that of keys and values was named by itself.
+    pub kv_named: bool,
+}
+
+impl Types {
+    /// Warns where a type is asked for that a model without a cache has nothing of.
+    pub fn warn_without_cache(&self) {
+        if self.kv_named {
+            tracing::warn!("--kv-dtype is without effect: this run has no cache of keys and values");
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -196,11 +216,14 @@ impl TypeArgs {
     pub fn types(&self) -> Types {
         let mut types = match self.dtype {
             None => Types::default(),
-            Some(Shorthand::F32) => {
-                Types { weights: Some(DType::F32), compute: Some(ComputeType::F32), kv: Some(DType::F32) }
-            }
+            Some(Shorthand::F32) => Types {
+                weights: Some(DType::F32),
+                compute: Some(ComputeType::F32),
+                kv: Some(DType::F32),
+                kv_named: false,
+            },
             Some(Shorthand::Q8_0) => {
-                Types { weights: Some(Q8_0), compute: Some(ComputeType::Int8), kv: None }
+                Types { weights: Some(Q8_0), compute: Some(ComputeType::Int8), ..Types::default() }
             }
         };
         if let Some(weights) = self.weights {
@@ -222,6 +245,7 @@ impl TypeArgs {
             };
         }
         if let Some(kv) = self.kv_dtype {
+            types.kv_named = true;
             types.kv = Some(match kv {
                 Kv::F16 => DType::F16,
                 Kv::F32 => DType::F32,
@@ -235,7 +259,7 @@ impl TypeArgs {
 #[derive(Args, Debug)]
 pub struct ModelArgs {
     /// A folder in the Hugging Face layout, a .safetensors beside its config.json, a .gguf, or a hub id (org/name)
-    #[arg(short, long, value_name = "MODEL")]
+    #[arg(short, long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
     pub model: String,
     #[command(flatten)]
     pub types: TypeArgs,

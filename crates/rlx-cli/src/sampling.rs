@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 use clap::Args;
-use rlx::models::language::GenerateOptions;
+use rlx::models::language::{FinishReason, GenerateOptions, Generation};
 use rlx::models::sampling::SamplingParams;
 
 use crate::error::Result;
@@ -19,7 +19,7 @@ pub struct SamplingArgs {
     #[arg(long, value_name = "T", default_value_t = 0.8, allow_negative_numbers = true)]
     temp: f32,
     /// Keeps the K likeliest tokens; 0 keeps all
-    #[arg(long, value_name = "K", default_value_t = 40)]
+    #[arg(long, value_name = "K", default_value_t = 40, allow_negative_numbers = true)]
     top_k: usize,
     /// Keeps the likeliest tokens that together reach this probability
     #[arg(long, value_name = "P", default_value_t = 0.95, allow_negative_numbers = true)]
@@ -44,13 +44,13 @@ pub struct SamplingArgs {
     #[arg(long, value_name = "ID=X", value_parser = logit_bias)]
     logit_bias: Vec<(u32, f32)>,
     /// The same seed gives the same text [default: random]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Ends before this text; may be given several times
     #[arg(long, value_name = "STR", allow_hyphen_values = true)]
     stop: Vec<String>,
-    /// Tokens of prompt and continuation; 0 takes the model's own, up to 4096
-    #[arg(short, value_name = "CTX", default_value_t = 0)]
+    /// The most tokens of prompt and continuation together; 0 takes the model's own, up to 4096
+    #[arg(short, value_name = "CTX", default_value_t = 0, allow_negative_numbers = true)]
     c: usize,
 }
 
@@ -77,6 +77,17 @@ impl SamplingArgs {
             stop: self.stop.clone(),
             ..GenerateOptions::default()
         })
+    }
+
+    /// Warns of a text that the end of the context has cut off before all its tokens were there.
+    pub fn warn_if_full(&self, done: &Generation, context: usize) {
+        let tokens = done.token_ids.len();
+        let all = usize::try_from(self.n) == Ok(tokens);
+        if done.finish_reason == FinishReason::Length && !all && done.prompt_tokens + tokens >= context {
+            tracing::warn!(
+                "the context of {context} tokens is full, and the text is cut off: a larger one is asked for with -c"
+            );
+        }
     }
 
     /// The context in tokens; 0 leaves it to the model.

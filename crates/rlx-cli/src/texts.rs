@@ -1,5 +1,6 @@
 //! The texts of `embed`: from the command line, or from a file or stdin, piece by piece.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -18,7 +19,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// What the lines of a file are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LineFormat {
-    /// JSON objects in a file that ends in .jsonl or .ndjson, or where the first line is one; else texts
+    /// JSON objects in a file that ends in .jsonl or .ndjson, or where the first line that is not blank is one; else texts
     #[default]
     Auto,
     /// One text each, as it is
@@ -52,7 +53,14 @@ impl Texts {
             LineFormat::Text => Some(false),
             LineFormat::Jsonl => Some(true),
         };
-        Ok(Self::Lines(Box::new(Stream { name, reader, total_bytes, lines: Lines::default(), json })))
+        Ok(Self::Lines(Box::new(Stream {
+            name,
+            reader,
+            total_bytes,
+            lines: Lines::default(),
+            json,
+            blank: VecDeque::new(),
+        })))
     }
 
     /// The next texts; none at the end.
@@ -88,56 +96,104 @@ pub struct Stream {
     reader: Box<dyn BufRead>,
     total_bytes: Option<u64>,
     lines: Lines,
-    /// Whether lines are JSON objects; decided by the first one where nothing else says it.
+    /// Whether lines are JSON objects; decided by the first one that is not blank where nothing else says it.
     json: Option<bool>,
+    /// The lines before that one, which are texts if it is one.
+    blank: VecDeque<String>,
 }
 
 impl Stream {
     fn next_text(&mut self) -> Result<Option<String>> {
+        if self.json.is_none()
+            && let Some(first) = self.decide()?
+        {
+            return self.text_of(first).map(Some);
+        }
+        if self.json != Some(true)
+            && let Some(blank) = self.blank.pop_front()
+        {
+            return Ok(Some(blank));
+        }
         loop {
-            let Some(mut text) = self.lines.next(&mut *self.reader, &self.name)? else { return Ok(None) };
-            if self.lines.line == 1
-                && let Some(rest) = text.strip_prefix('\u{feff}')
-            {
-                text = rest.to_owned();
+            match self.next_line()? {
+                Some(line) if self.json == Some(true) && line.trim().is_empty() => {}
+                Some(line) => return self.text_of(line).map(Some),
+                None => return Ok(None),
             }
-            let guessed = self.json.is_none();
-            let json = *self.json.get_or_insert_with(|| is_object(&text));
-            if !json {
-                return Ok(Some(text));
-            }
-            if text.trim().is_empty() {
+        }
+    }
+
+    /// The next line, without the mark that a file may begin with.
+    fn next_line(&mut self) -> Result<Option<String>> {
+        let line = self.lines.next(&mut *self.reader, &self.name)?;
+        Ok(line.map(|line| match line.strip_prefix('\u{feff}') {
+            Some(rest) if self.lines.line == 1 => rest.to_owned(),
+            _ => line,
+        }))
+    }
+
+    /// Decides what the lines are, by the first one that is not blank. It is returned where it comes next.
+    fn decide(&mut self) -> Result<Option<String>> {
+        while let Some(line) = self.next_line()? {
+            if line.trim().is_empty() {
+                self.blank.push_back(line);
                 continue;
             }
-            match text_field(&text) {
-                Some(text) => return Ok(Some(text)),
-                None => bail!(
-                    InvalidFile,
-                    "{}: line {} is no JSON object with a string \"text\", as the lines of JSONL must be{}",
+            let json = line.trim_start().starts_with('{');
+            if json && let Err(e) = serde_json::from_str::<serde::de::IgnoredAny>(&line) {
+                bail!(
+                    InvalidArgument,
+                    "{}: line {} begins like a JSON object, but is none: {}\nlines that are texts as they are: \
+                     --input-format text",
                     self.name,
                     self.lines.line,
-                    if guessed { "\nlines that are texts as they are: --input-format text" } else { "" }
-                ),
+                    reason(&e)
+                );
             }
+            self.json = Some(json);
+            if json || self.blank.is_empty() {
+                return Ok(Some(line));
+            }
+            self.blank.push_back(line);
+            return Ok(None);
+        }
+        self.json = Some(false);
+        Ok(None)
+    }
+
+    /// The text in a line.
+    fn text_of(&self, line: String) -> Result<String> {
+        if self.json != Some(true) {
+            return Ok(line);
+        }
+        match text_field(&line) {
+            Ok(text) => Ok(text),
+            Err(reason) => bail!(
+                InvalidFile,
+                "{}: line {} is no JSON object with a string \"text\", as the lines of JSONL must be: {reason}\n\
+                 lines that are texts as they are: --input-format text",
+                self.name,
+                self.lines.line
+            ),
         }
     }
 }
 
-/// Whether a line is a JSON object, whatever it holds.
-fn is_object(line: &str) -> bool {
-    line.trim_start().starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok()
-}
-
-/// The `text` of a JSON object, without what else it holds.
-fn text_field(line: &str) -> Option<String> {
+/// The `text` of a JSON object, without what else it holds; or why there is none.
+fn text_field(line: &str) -> std::result::Result<String, String> {
     #[derive(serde::Deserialize)]
     struct Row {
         text: String,
     }
     if !line.trim_start().starts_with('{') {
-        return None;
+        return Err("it does not begin with {".into());
     }
-    serde_json::from_str::<Row>(line).ok().map(|row| row.text)
+    serde_json::from_str::<Row>(line).map(|row| row.text).map_err(|e| reason(&e))
+}
+
+/// What is wrong with a line of JSON; its number is not 1.
+fn reason(e: &serde_json::Error) -> String {
+    e.to_string().replacen(" at line 1 column ", " at column ", 1)
 }
 
 #[cfg(test)]
@@ -147,7 +203,14 @@ mod tests {
     fn texts(input: &'static str) -> Result<Vec<String>> {
         let reader = Box::new(input.as_bytes());
         let lines = Lines::default();
-        let stream = Stream { name: "test".into(), reader, total_bytes: None, lines, json: None };
+        let stream = Stream {
+            name: "test".into(),
+            reader,
+            total_bytes: None,
+            lines,
+            json: None,
+            blank: VecDeque::new(),
+        };
         Texts::Lines(Box::new(stream)).next_piece()
     }
 
@@ -168,12 +231,35 @@ mod tests {
     }
 
     #[test]
+    fn a_first_line_that_is_almost_an_object_is_refused() {
+        for (input, line) in [
+            ("{\"text\":\"a\",}\n{\"text\":\"b\"}\n", "line 1 "),
+            ("{\"text\":\"a\"} {\"text\":\"b\"}\n", "line 1 "),
+            ("\n \n{braces} are no JSON\n", "line 3 "),
+        ] {
+            let e = texts(input).unwrap_err();
+            assert_eq!(e.kind(), rlx::ir::ErrorKind::InvalidArgument);
+            assert!(e.message().contains(line) && e.message().contains("--input-format text"), "{e}");
+            assert!(!e.message().contains("at line 1"), "{e}");
+        }
+    }
+
+    #[test]
+    fn blank_lines_before_the_first_one_decide_nothing() {
+        assert_eq!(texts("\n\r\n{\"text\":\"a\"}\n\n{\"text\":\"b\"}").unwrap(), ["a", "b"]);
+        assert_eq!(texts("\u{feff}{\"text\":\"a\"}").unwrap(), ["a"]);
+        assert_eq!(texts("\n  \na\n{\"text\":\"b\"}").unwrap(), ["", "  ", "a", "{\"text\":\"b\"}"]);
+        assert_eq!(texts("\n\n").unwrap(), ["", ""]);
+    }
+
+    #[test]
     fn an_object_without_a_text_is_no_text() {
         for first in ["{\"text\": null}", "{\"id\": 1, \"content\": \"x\"}", "{}", " {\"text\": [\"a\"]} "] {
             let e = texts(first).unwrap_err();
             assert_eq!(e.kind(), rlx::ir::ErrorKind::InvalidFile);
             assert!(e.message().contains("line 1") && e.message().contains("--input-format text"), "{e}");
         }
-        assert_eq!(texts("{braces} are no JSON\n{}").unwrap(), ["{braces} are no JSON", "{}"]);
+        let e = texts("{\"text\":\"a\",\"text\":\"b\"}").unwrap_err();
+        assert!(e.message().contains("duplicate field `text` at column 18"), "{e}");
     }
 }

@@ -182,6 +182,7 @@ fn a_text_whose_vector_is_not_finite_fails_alone() {
     let rows = run.json_lines();
     assert_eq!((rows.len(), &rows[1]["index"]), (2, &2.into()));
     assert!(distance(&vector(&rows[1]), &vector(&right[1])) < 1e-5);
+    embed(&broken, &["x", "a cat", "x x"]).failed(1, &["2 of 3 texts have no vector: 0, 2: text 0: "]);
     // An array has no place to say which text a row belongs to.
     let run = embed(&broken, &["a cat", "x", "the cat", "--format", "npy"]).failed(1, &["text 1"]);
     assert!(run.stdout.is_empty());

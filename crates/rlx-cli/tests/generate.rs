@@ -140,6 +140,40 @@ fn a_prompt_that_does_not_fit_is_refused() {
 }
 
 #[test]
+fn prompt_and_continuation_fill_the_context_and_no_more() {
+    let model = llama_gguf("cli-full");
+    // The end-of-text token would end it earlier.
+    let run = |args: &[&str]| {
+        let base = ["-p", "ab", "--temp", "0", "--logit-bias", "2=-inf", "--format", "json"];
+        generate(&model.0, &[&base, args].concat())
+    };
+    let prompt = run(&["-n", "0"]).ok().json()["prompt_tokens"].as_u64().unwrap();
+    let (full, room) = (prompt.to_string(), (prompt + 3).to_string());
+    let cut = run(&["-c", &room]).ok();
+    assert_eq!(cut.json()["token_ids"].as_array().unwrap().len(), 3);
+    assert!(cut.stderr.contains(&format!("the context of {room} tokens is full")), "{}", cut.stderr);
+    assert!(run(&["-c", &room, "-n", "4"]).ok().stderr.contains("is full"));
+    assert_eq!(run(&["-c", &room, "-n", "3"]).ok().stderr, "");
+    run(&["-c", &full]).failed(1, &["no token fits", &full]);
+    run(&["-c", &full, "-n", "0"]).ok();
+}
+
+#[test]
+fn stdout_stays_empty_where_nothing_was_written() {
+    let model = llama_gguf("cli-empty");
+    let prompt = "a".repeat(40);
+    for (args, code, word) in [
+        (&["-c", "16"][..], 1, "context"),
+        (&["--stop", ""], 2, "stop"),
+        (&["--logit-bias", "99999999=1"], 2, "99999999"),
+    ] {
+        let run = generate(&model.0, &[&["-p", &prompt], args].concat()).failed(code, &[word]);
+        assert_eq!(run.text(), "");
+        assert!(!run.stderr.contains("after "), "it is known before the prompt is run: {}", run.stderr);
+    }
+}
+
+#[test]
 fn values_that_do_not_fit_are_errors_of_the_command_line() {
     let model = llama_gguf("cli-values");
     for (option, value) in [

@@ -174,6 +174,9 @@ fn json_objects_without_a_text_are_no_texts() {
     embed("{\"text\":\"a\"}\n{\"content\":\"b\"}\n", &[]).failed(3, &["stdin: line 2"]);
     embed("a text\n", &["--input-format", "jsonl"]).failed(3, &["stdin: line 1"]);
     embed("{\"text\":\"a\"}\n", &["--input-format", "xml"]).failed(2, &["xml", "jsonl"]);
+    embed("{\"text\":\"a\",}\n{\"text\":\"b\"}\n", &[]).failed(2, &["stdin: line 1", "--input-format text"]);
+    assert_eq!(embed("\n{\"text\":\"a\"}\n", &[]).ok().json_lines()[0]["text"], "a");
+    rlx(["embed", "--model", &model.arg(""), "--input-format", "text", "a"]).failed(2, &["--input"]);
 }
 
 #[test]
@@ -240,6 +243,40 @@ fn words_that_are_not_utf8_are_a_usage_error() {
         rlx(args).failed(2, &["--help"]);
     }
     finish(command().arg("settings").env("RLX_DEVICE", bad)).failed(2, &["RLX_DEVICE", "UTF-8"]);
+}
+
+#[test]
+fn a_type_without_effect_is_told() {
+    let model = Folder::bert();
+    for args in [&["embed", "a cat"][..], &["dump", "--stage", "graph"], &["explain"]] {
+        let with = |more: &[&str]| rlx([args, &["--model", &model.arg("")], more].concat()).ok().stderr;
+        assert!(with(&["--kv-dtype", "f16"]).contains("--kv-dtype is without effect"), "{args:?}");
+        assert!(!with(&["--dtype", "f32"]).contains("--kv-dtype"), "{args:?}");
+    }
+    let ids = || row("input_ids", &[2, 5, 9]);
+    let run = forward(&model.arg(""), &[ids()], &["--kv-dtype", "f16"]).0.ok();
+    assert!(run.stderr.contains("--kv-dtype is without effect"), "{}", run.stderr);
+}
+
+#[test]
+fn words_may_come_again_and_numbers_may_be_negative() {
+    let model = Folder::bert();
+    let args =
+        ["embed", "-q", "-q", "--dims", "3", "--dims", "7", "--model", "no", "--model", &model.arg(""), "a"];
+    assert_eq!(rlx(args).ok().json_lines()[0]["embedding"].as_array().unwrap().len(), 7);
+    rlx(["embed", "-t", "-1", "a"]).failed(2, &["'-1' for '--threads <N>'"]);
+    rlx(["embed", "--dims", "-1", "a"]).failed(2, &["'-1' for '--dims <N>'"]);
+    rlx(["embed", "-m", "", "a"]).failed(2, &["--model <MODEL>"]);
+    rlx(["generate", "-m", "", "-p", "a"]).failed(2, &["--model <MODEL>"]);
+}
+
+#[test]
+fn a_gguf_without_a_vocabulary_is_told_as_such() {
+    let folder = Folder::new();
+    let (model, gguf) = (fixture("bert").display().to_string(), folder.arg("bare.gguf"));
+    rlx(["quantize", &model, &gguf, "--type", "f16"]).ok();
+    let run = rlx(["embed", "--model", &gguf, "a"]).failed(3, &["bare.gguf: the file has no vocabulary"]);
+    assert_eq!(run.stderr.matches("bare.gguf").count(), 1, "{}", run.stderr);
 }
 
 #[test]

@@ -162,6 +162,30 @@ fn a_cache_that_others_have_filled_is_completed() {
 }
 
 #[test]
+fn a_token_that_cannot_be_read_stops_no_public_model() {
+    let (hub, cache) = (hub(), Folder::new());
+    // A folder cannot be read, whoever asks.
+    std::fs::create_dir(cache.path().join("token")).unwrap();
+    let pulled = run(&hub, &cache, &["pull", "org/bert"]).ok();
+    assert!(pulled.stderr.contains(&cache.arg("token")), "{}", pulled.stderr);
+    assert!(pulled.stderr.contains("without a token"), "{}", pulled.stderr);
+}
+
+#[test]
+fn variables_that_stand_for_nothing_are_told_and_not_shown_as_in_force() {
+    let mut command = command();
+    command.args(["settings", "--format", "json"]);
+    let run = finish(command.env("HF_HUB_OFFLINE", "maybe").env("HF_HUB_ETAG_TIMEOUT", "abc")).ok();
+    let rows = run.json();
+    let value =
+        |name: &str| rows.as_array().unwrap().iter().find(|r| r["name"] == name).unwrap()["value"].clone();
+    assert_eq!((value("HF_HUB_OFFLINE"), value("HF_HUB_ETAG_TIMEOUT")), ("0".into(), "10".into()));
+    for word in ["HF_HUB_OFFLINE is \"maybe\"", "HF_HUB_ETAG_TIMEOUT is \"abc\""] {
+        assert!(run.stderr.contains(word), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn settings_show_the_variables_of_the_hub() {
     let (hub, cache) = (hub(), Folder::new());
     let mut command = with(&hub, &cache);

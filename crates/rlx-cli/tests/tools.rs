@@ -332,3 +332,37 @@ fn a_command_says_which_formats_it_has() {
     rlx(["dump", "--model", &path("bert"), "--stage", "graph", "--format", "json"]).failed(2, &["json"]);
     rlx(["dump", "--model", &path("bert"), "--stage", "final"]).failed(2, &["final", "fused"]);
 }
+
+#[test]
+#[cfg(unix)]
+fn files_are_not_written_over_what_is_no_file() {
+    let model = fixture("bert").display().to_string();
+    let folder = Folder::new();
+    let quantize = |out: &str| {
+        let stdout = std::fs::File::create(folder.path().join("stdout")).unwrap();
+        let args = ["quantize", &model, out, "--type", "f16"];
+        let mut run = finish(command().current_dir(folder.path()).args(args).stdout(stdout));
+        run.stdout = std::fs::read(folder.path().join("stdout")).unwrap();
+        run
+    };
+    for out in ["-", "stdout"] {
+        let run = quantize(out).failed(2, &["stdout", "name a file"]);
+        assert!(run.stdout.is_empty() && !folder.path().join("-").exists());
+    }
+    quantize("/dev/null").failed(2, &["/dev/null", "no file that could be replaced"]);
+    quantize("out.gguf").ok();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn help_that_cannot_be_written_is_an_error() {
+    for args in [&["--help"][..], &["--version"], &["embed", "--help"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut child =
+            command().args(args).stdout(full).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        let mut stderr = String::new();
+        std::io::Read::read_to_string(child.stderr.as_mut().unwrap(), &mut stderr).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{args:?}");
+        assert!(stderr.starts_with("error: stdout: "), "{stderr}");
+    }
+}

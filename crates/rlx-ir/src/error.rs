@@ -72,10 +72,13 @@ macro_rules! define_error {
                 &self.0.1
             }
 
-            /// The same error with `place` (a file, a node, a pass) put before its message.
+            /// The same error with `place` (a file, a node, a pass) put before its message, if that does not begin with it.
             #[must_use]
             pub fn context(mut self, place: impl std::fmt::Display) -> Self {
-                self.0.1 = format!("{place}: {}", self.0.1);
+                let start = format!("{place}: ");
+                if !self.0.1.starts_with(&start) {
+                    self.0.1.insert_str(0, &start);
+                }
                 self
             }
         }
@@ -129,6 +132,8 @@ mod tests {
     #[test]
     fn context_is_put_in_front_and_the_kind_survives_conversion() {
         let e = Error::new(ErrorKind::InvalidFile, "bad magic").context("a.gguf");
+        assert_eq!(e.message(), "a.gguf: bad magic");
+        let e = e.context("a.gguf");
         let outer: outer::Error = e.into();
         assert_eq!(outer.kind(), ErrorKind::InvalidFile);
         assert_eq!(outer.message(), "a.gguf: bad magic");

@@ -62,7 +62,8 @@ impl Chat {
                 out.json_line(&Report::of_turn(&answer))?;
             }
             out.flush()?;
-            tell(&answer, model.limits().context);
+            tell(&answer);
+            self.sampling.warn_if_full(&answer, model.limits().context);
             messages.push(ChatMessage::assistant(answer.text));
         }
         if turns == 0 && !lines.terminal {
@@ -73,7 +74,7 @@ impl Chat {
 }
 
 /// Says on stderr how a turn went.
-fn tell(answer: &Generation, context: usize) {
+fn tell(answer: &Generation) {
     tracing::info!(
         "{} prompt tokens, {} of them in the cache, the others at {:.1}/s, {} tokens at {:.1}/s, ended by {}",
         answer.prompt_tokens,
@@ -83,12 +84,6 @@ fn tell(answer: &Generation, context: usize) {
         answer.timings.decode_tok_per_s(),
         answer.finish_reason.name()
     );
-    if answer.finish_reason == FinishReason::Length && answer.prompt_tokens + answer.token_ids.len() > context
-    {
-        tracing::warn!(
-            "the context of {context} tokens is full, and the answer is cut off: a larger one is asked for with -c"
-        );
-    }
 }
 
 /// The lines of stdin that are not blank.

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use rlx::ir::{Tick, bail};
 use rlx::models::embedding::{BUNDLED_MODEL, EmbedRequest, Prompt, Truncation};
@@ -23,7 +24,7 @@ use crate::texts::{LineFormat, Texts};
 #[derive(Args, Debug)]
 pub struct Embed {
     /// A folder in the Hugging Face layout, a .safetensors beside its config.json, a .gguf, or a hub id (org/name)
-    #[arg(short, long, value_name = "MODEL", default_value = BUNDLED_MODEL)]
+    #[arg(short, long, value_name = "MODEL", default_value = BUNDLED_MODEL, value_parser = NonEmptyStringValueParser::new())]
     model: String,
     #[command(flatten)]
     types: TypeArgs,
@@ -33,9 +34,9 @@ pub struct Embed {
     /// Reads one text per line, or JSON lines with a `text` field, from a file or (-) stdin
     #[arg(long, value_name = "FILE", conflicts_with = "texts")]
     input: Option<PathBuf>,
-    /// What the lines of --input are
-    #[arg(long, value_enum, default_value = "auto", value_name = "FORMAT", requires = "input")]
-    input_format: LineFormat,
+    /// What the lines of --input are [default: auto]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    input_format: Option<LineFormat>,
     /// How the vectors of tokens become one; auto does as the model says
     #[arg(long, value_enum, default_value = "auto")]
     pooling: Pooling,
@@ -52,10 +53,10 @@ pub struct Embed {
     #[arg(long)]
     no_truncate: bool,
     /// The most tokens that are run together
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     batch_tokens: Option<usize>,
     /// Keeps the first N components of each vector
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     dims: Option<usize>,
 }
 
@@ -88,8 +89,14 @@ impl Embed {
             None if for_people => Format::Text,
             None => Format::Jsonl,
         };
+        if self.input_format.is_some() && self.input.is_none() {
+            bail!(
+                InvalidArgument,
+                "--input-format says what the lines of --input are, and there is no --input"
+            );
+        }
         let mut texts = match &self.input {
-            Some(path) => Texts::open(path, self.input_format)?,
+            Some(path) => Texts::open(path, self.input_format.unwrap_or_default())?,
             None => Texts::Given(Some(self.texts.clone())),
         };
         let mut piece = texts.next_piece()?;
@@ -99,6 +106,7 @@ impl Embed {
                 None => bail!(InvalidArgument, "no text to embed: name one, or a file of texts with --input"),
             }
         }
+        self.types.types().warn_without_cache();
         let runtime = global.runtime()?;
         let files = model::open(global, &self.model, hub::VECTORS)?;
         let model = EmbeddingModel::from_files(&runtime, &files, &self.options(global))?;
@@ -184,7 +192,8 @@ struct Tally {
     /// Of the texts that have a vector.
     tokens: usize,
     truncated: Option<(usize, usize)>,
-    failed: Option<(usize, usize, Error)>,
+    /// Which ones have no vector, and why the first has none.
+    failed: Option<(Vec<usize>, Error)>,
 }
 
 impl Tally {
@@ -195,7 +204,7 @@ impl Tally {
     }
 
     fn failed(&mut self, index: usize, e: Error) {
-        self.failed.get_or_insert((0, index, e)).0 += 1;
+        self.failed.get_or_insert((Vec::new(), e)).0.push(index);
     }
 
     /// Warns of cut texts; fails where a text has no vector.
@@ -210,10 +219,24 @@ impl Tally {
         }
         match self.failed {
             None => Ok(()),
-            Some((1, first, e)) => Err(e.context(format_args!("text {first}"))),
-            Some((n, first, e)) => {
-                Err(e.context(format_args!("{n} of {texts} texts have no vector; text {first}")))
+            Some((failed, e)) => {
+                let e = e.context(format_args!("text {}", failed.first().copied().unwrap_or_default()));
+                match failed.len() {
+                    1 => Err(e),
+                    n => {
+                        Err(e.context(format_args!("{n} of {texts} texts have no vector: {}", list(&failed))))
+                    }
+                }
             }
         }
     }
+}
+
+/// Some of the numbers, and how many more there are.
+fn list(numbers: &[usize]) -> String {
+    const MOST: usize = 100;
+    let shown: Vec<String> = numbers.iter().take(MOST).map(usize::to_string).collect();
+    let more = numbers.len() - shown.len();
+    let end = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("{}{end}", shown.join(", "))
 }

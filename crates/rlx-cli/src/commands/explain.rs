@@ -24,10 +24,10 @@ pub struct Explain {
     #[command(flatten)]
     model: ModelArgs,
     /// Sequences that are run together
-    #[arg(long, value_name = "B", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "B", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4096))]
     batch: u32,
     /// Tokens of each sequence
-    #[arg(long, value_name = "S", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    #[arg(long, value_name = "S", default_value_t = 16, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     seq: u32,
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use rlx::gguf::{OutputFile, same_file};
 use rlx::ir::bail;
+use rlx::models::arch::Family;
 use rlx::models::forward::{ForwardInput, forward};
 use rlx::models::hub;
 
@@ -43,7 +44,11 @@ impl Forward {
         }
         // Before the work, which may be long: a place that takes no file is an error now.
         let file = OutputFile::create(&self.outputs)?;
-        let options = model::load_options(global, self.model.types.types());
+        let types = self.model.types.types();
+        if files.supported()?.family == Family::Encoder {
+            types.warn_without_cache();
+        }
+        let options = model::load_options(global, types);
         let output = forward(&runtime, &files, &options, &input)?;
         output.write(file)?;
         if !input.unread().is_empty() {

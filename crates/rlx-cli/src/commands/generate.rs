@@ -42,15 +42,16 @@ impl Generate {
             );
         }
         let mut out = Stdout::lock();
-        let mut written = Ok(());
+        let (mut written, mut began) = (Ok(()), false);
         let generation = model.generate(&self.prompt, &options, |event| {
             if let (GenerateEvent::Text(piece), Format::Text) = (event, format) {
+                began = true;
                 written = out.text(piece).and_then(|()| out.flush());
             }
             if written.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        if format == Format::Text {
-            // Also where the work failed: what follows on stderr starts on a line of its own.
+        if format == Format::Text && (began || generation.is_ok()) {
+            // What follows on stderr starts on a line of its own, also where the work failed.
             written = written.and_then(|()| out.text("\n")).and_then(|()| out.flush());
         }
         let generation = generation?;
@@ -68,6 +69,8 @@ impl Generate {
         if format == Format::Json {
             out.json_line(&Report::of_prompt(&generation))?;
         }
-        out.flush()
+        out.flush()?;
+        self.sampling.warn_if_full(&generation, model.limits().context);
+        Ok(())
     }
 }

@@ -58,6 +58,9 @@ pub fn run(command: &Command, global: &Global) -> Result<()> {
     for name in rlx::runtime::unknown_settings() {
         tracing::warn!("{name} is set, but no setting has that name: `rlx settings` lists them");
     }
+    for unclear in rlx::models::hub::unclear_variables(|name| std::env::var_os(name)) {
+        tracing::warn!("{unclear}");
+    }
     match command {
         Command::Embed(c) => c.run(global),
         Command::Generate(c) => c.run(global),

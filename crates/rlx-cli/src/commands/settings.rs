@@ -67,7 +67,7 @@ fn hub_rows() -> impl Iterator<Item = Row> {
             _ if v.ty == Variable::SECRET => own.map(|_| "(set)".to_owned()),
             // Where it is, whichever variable says so.
             "HF_HUB_CACHE" => options.cache.as_ref().map(|path| path.display().to_string()),
-            _ => own,
+            _ => own.map(|text| v.in_force(&text)),
         };
         Row {
             name: v.name,

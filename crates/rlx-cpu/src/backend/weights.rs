@@ -7,11 +7,10 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytemuck::Zeroable;
 use rlx_compile::Layout;
 use rlx_ir::bail;
 use rlx_runtime::DeviceWeight;
-use rlx_runtime::weights::{RowSource, WeightBytes};
+use rlx_runtime::weights::{RowSource, WeightBytes, zeros};
 
 use super::Machine;
 use crate::error::{Error, Result};
@@ -114,7 +113,7 @@ fn pack(
     let Some(bytes) = shape.bytes().checked_mul(count) else {
         bail!(InvalidArgument, "{count} matrices of {} bytes are too large", shape.bytes());
     };
-    let mut lines = vec![Line::zeroed(); bytes.div_ceil(size_of::<Line>())];
+    let mut lines: Vec<Line> = zeros(bytes.div_ceil(size_of::<Line>()))?;
     let bytes = &mut bytemuck::cast_slice_mut::<Line, u8>(&mut lines)[..bytes];
     for (i, bytes) in bytes.chunks_exact_mut(shape.bytes().max(1)).enumerate() {
         pack_matrix(machine, shape, (rows, i * shape.rows()), bytes)?;

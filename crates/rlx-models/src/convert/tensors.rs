@@ -146,16 +146,18 @@ fn changed(source: WeightData, change: Change) -> Result<WeightData> {
         Change::Keep | Change::LeaveOut => (ty.dtype, bytes),
         Change::PairRows { heads } => {
             let head_dim = first / heads.max(1);
-            let mut paired = Vec::with_capacity(bytes.len());
-            for row in 0..first {
-                let (head, within) = (row / head_dim.max(1), row % head_dim.max(1));
-                let from = head * head_dim + within % 2 * (head_dim / 2) + within / 2;
-                match bytes.get(from * row_bytes..(from + 1) * row_bytes) {
-                    Some(row) => paired.extend_from_slice(row),
-                    None => bail!(Bug, "{first} rows are no {heads} heads"),
+            let paired = WeightBytes::filled(bytes.len(), |paired| {
+                for (row, out) in paired.chunks_exact_mut(row_bytes.max(1)).enumerate() {
+                    let (head, within) = (row / head_dim.max(1), row % head_dim.max(1));
+                    let from = head * head_dim + within % 2 * (head_dim / 2) + within / 2;
+                    match bytes.get(from * row_bytes..(from + 1) * row_bytes) {
+                        Some(row) => out.copy_from_slice(row),
+                        None => bail!(Bug, "{first} rows are no {heads} heads"),
+                    }
                 }
-            }
-            (ty.dtype, WeightBytes::owned(&paired))
+                Ok::<(), Error>(())
+            })?;
+            (ty.dtype, paired)
         }
         Change::AddOne => {
             let mut values = vec![0f32; ty.elems()];

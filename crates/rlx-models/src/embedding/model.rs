@@ -260,8 +260,11 @@ impl EmbeddingModel {
             "" => Cow::Borrowed(text),
             prefix => Cow::Owned(format!("{prefix}{text}")),
         };
-        let mut encoding = self.tokenizer.encode(&self.fold(&text), EncodeOptions::default())?;
+        let text = self.fold(&text);
+        let options = EncodeOptions::default();
+        let mut encoding = self.tokenizer.encode_start(&text, options, self.limit)?;
         if self.truncation == Truncation::Refuse && encoding.len() > self.limit {
+            let encoding = self.tokenizer.encode(&text, options)?;
             bail!(
                 ContextExceeded,
                 "it has {} tokens, and the model takes {} at most; shorten it, or let it be cut",

@@ -274,16 +274,19 @@ impl NamedWeights {
 
     fn stack(&self, parts: &[String]) -> Result<WeightData> {
         let ty = self.stacked_type(parts)?;
-        let mut bytes = Vec::new();
-        for raw in parts {
-            let part = self.source.weight(raw)?.bytes;
-            if bytes.is_empty() && bytes.try_reserve_exact(part.len().saturating_mul(parts.len())).is_err() {
-                bail!(Device, "{}: no memory for {} tensors like {raw:?}", self.place, parts.len());
+        let bytes = WeightBytes::filled(ty.bytes()?, |mut left| {
+            for raw in parts {
+                let part = self.source.weight(raw)?.bytes;
+                let Some((own, rest)) = left.split_at_mut_checked(part.len()) else {
+                    bail!(Bug, "{}: {raw:?} is longer than the other tensors of its stack", self.place);
+                };
+                own.copy_from_slice(&part);
+                left = rest;
+                part.release(0..part.len());
             }
-            bytes.extend_from_slice(&part);
-            part.release(0..part.len());
-        }
-        Ok(WeightData { ty, bytes: WeightBytes::owned(&bytes) })
+            Ok::<(), Error>(())
+        });
+        Ok(WeightData { ty, bytes: bytes? })
     }
 
     /// The tensor `name`, which must be there.

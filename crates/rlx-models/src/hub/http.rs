@@ -275,13 +275,17 @@ fn explanation(answer: &mut Answer, headers: &HeaderMap) -> String {
 
 fn token(options: &HubOptions) -> Result<Option<Token>> {
     let from_file = |path: &std::path::PathBuf| match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Token::new(&text)),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(e) => bail!(Io, "{}: {e}", path.display()),
+        Ok(text) => Token::new(&text),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+        Err(e) => {
+            // Most models are public; what is not is refused by the hub, which then says so.
+            tracing::warn!("{}: {e}: the hub is asked without a token", path.display());
+            None
+        }
     };
     let token = match (&options.token, &options.token_file) {
         (Some(token), _) => Some(token.clone()),
-        (None, Some(path)) => from_file(path)?,
+        (None, Some(path)) => from_file(path),
         (None, None) => None,
     };
     if token.as_ref().is_some_and(|t| !t.secret().bytes().all(|b| b.is_ascii_graphic())) {

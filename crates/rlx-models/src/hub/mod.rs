@@ -30,6 +30,6 @@ mod wanted;
 pub use cache::{Cache, Cached};
 pub use id::HubId;
 pub use open::{NETWORK, TEXT, VECTORS, open};
-pub use options::{HubOptions, Token, VARIABLES, Variable};
+pub use options::{HubOptions, Token, VARIABLES, Variable, unclear_variables};
 #[cfg(feature = "hub")]
 pub use pull::{Hub, PullProgress, Pulled, PulledFile};

@@ -55,6 +55,42 @@ pub const VARIABLES: &[Variable] = &[
     variable("SSL_CERT_FILE", "path", "", "certificates to trust, instead of those of Mozilla"),
 ];
 
+/// Words for on; all others are off, as for the Python client.
+const ON: [&str; 4] = ["1", "on", "yes", "true"];
+const OFF: [&str; 4] = ["0", "off", "no", "false"];
+
+impl Variable {
+    /// What is in force where the variable holds `text`: `None` for a text that stands for nothing.
+    fn read(&self, text: &str) -> Option<String> {
+        let word = text.trim().to_ascii_lowercase();
+        match self.ty {
+            "0|1" if ON.contains(&word.as_str()) => Some("1".into()),
+            "0|1" if OFF.contains(&word.as_str()) => Some("0".into()),
+            "0|1" => None,
+            "seconds" => word.parse().ok().filter(|n: &u64| *n > 0).map(|n| n.to_string()),
+            _ => Some(text.to_owned()),
+        }
+    }
+
+    /// What is in force where the variable is set to `text`.
+    pub fn in_force(&self, text: &str) -> String {
+        self.read(text).unwrap_or_else(|| self.default.to_owned())
+    }
+}
+
+/// What is wrong with variables that `lookup` gives and that stand for nothing, one line each.
+pub fn unclear_variables(lookup: impl Fn(&str) -> Option<OsString>) -> Vec<String> {
+    let line = |v: &Variable| {
+        let text = lookup(v.name).filter(|text| !text.is_empty())?.to_string_lossy().into_owned();
+        let expected = if v.ty == "seconds" { "a whole number of seconds" } else { "1 or 0" };
+        let in_force = v.in_force(&text);
+        v.read(&text)
+            .is_none()
+            .then(|| format!("{} is {text:?}: expected {expected}; {in_force} is taken", v.name))
+    };
+    VARIABLES.iter().filter_map(line).collect()
+}
+
 /// A token of the hub. It is sent to the hub alone, and never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
@@ -113,9 +149,7 @@ impl HubOptions {
         let text = |name: &str| raw(name).map(|v| v.to_string_lossy().trim().to_owned());
         let home = raw("HOME").or_else(|| raw("USERPROFILE")).map(PathBuf::from);
         let path = |name: &str| raw(name).map(|v| expand(v.into(), home.as_deref()));
-        let is_on = |name: &str| {
-            text(name).is_some_and(|v| ["1", "on", "yes", "true"].contains(&v.to_ascii_lowercase().as_str()))
-        };
+        let is_on = |name: &str| text(name).is_some_and(|v| ON.contains(&v.to_ascii_lowercase().as_str()));
         let seconds = |name: &str| {
             let asked = text(name).and_then(|v| v.parse().ok()).filter(|n| *n > 0);
             Duration::from_secs(asked.unwrap_or(TIMEOUT))
@@ -181,6 +215,22 @@ mod tests {
             assert!(!with(&[("HF_HUB_OFFLINE", no)]).offline, "{no}");
         }
         assert!(with(&[("TRANSFORMERS_OFFLINE", "1")]).offline);
+    }
+
+    #[test]
+    fn a_variable_that_stands_for_nothing_is_told() {
+        let unclear = |name: &str, text: &str| unclear_variables(|n| (n == name).then(|| text.into()));
+        for (name, text) in
+            [("HF_HUB_OFFLINE", "maybe"), ("HF_HUB_ETAG_TIMEOUT", "abc"), ("HF_HUB_DOWNLOAD_TIMEOUT", "0")]
+        {
+            let lines = unclear(name, text);
+            assert!(lines.len() == 1 && lines[0].contains(name) && lines[0].contains(text), "{lines:?}");
+            let variable = VARIABLES.iter().find(|v| v.name == name).unwrap();
+            assert_eq!(variable.in_force(text), variable.default);
+        }
+        for (name, text) in [("HF_HUB_OFFLINE", "No"), ("HF_HUB_ETAG_TIMEOUT", "3"), ("HF_HUB_OFFLINE", "")] {
+            assert_eq!(unclear(name, text), [""; 0]);
+        }
     }
 
     #[test]

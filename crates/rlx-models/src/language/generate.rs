@@ -105,13 +105,13 @@ impl LanguageModel {
         if options.max_tokens < -1 {
             bail!(InvalidArgument, "max_tokens is {}, and must be -1 or more", options.max_tokens);
         }
-        let limits = self.limits();
-        if prompt.len() > limits.context {
+        let context = self.limits().context;
+        if prompt.len() > context || prompt.len() == context && options.max_tokens != 0 {
+            let room = if prompt.len() == context { ", so no token fits after them" } else { "" };
             bail!(
                 ContextExceeded,
-                "the prompt has {} tokens, but the context holds {}; ask for a larger one, or for less text",
-                prompt.len(),
-                limits.context
+                "the prompt has {} tokens, but the context holds {context}{room}; ask for a larger one, or for less text",
+                prompt.len()
             );
         }
         let (known_ids, sampling) = match &text.decoder {
@@ -123,8 +123,10 @@ impl LanguageModel {
             }
             None => (usize::MAX, options.sampling.clone()),
         };
+        let sampler = Sampler::new(sampling)?;
+        sampler.check(known_ids.min(self.shape().vocab_size))?;
         let mut run = Run {
-            sampler: Sampler::new(sampling)?,
+            sampler,
             known_ids,
             stop_tokens: self.stop_tokens()?,
             max_tokens: usize::try_from(options.max_tokens).unwrap_or(usize::MAX),
@@ -220,7 +222,8 @@ impl Run<'_> {
             if let Some(reason) = text.push(token, on_event) {
                 return Ok(reason);
             }
-            if self.token_ids.len() >= self.max_tokens || cache.len() >= context {
+            // The last token is not in the cache.
+            if self.token_ids.len() >= self.max_tokens || cache.len() + 1 >= context {
                 return Ok(FinishReason::Length);
             }
             if self.options.cancel.is_cancelled() {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rlx_ir::{ErrorKind, bail};
+use rlx_ir::ErrorKind;
 use rlx_runtime::weights::LoadProgress;
 use rlx_runtime::{Runtime, Session, SessionOptions};
 
@@ -139,13 +139,6 @@ impl LanguageModel {
         }
         let place = |e: Error| e.context(self.files.path().display());
         let tokenizer = match (self.files.config(), self.files.folder()) {
-            (ModelConfig::Gguf(gguf), _) if !gguf.metadata().contains("tokenizer.ggml.model") => {
-                bail!(
-                    NotFound,
-                    "{}: the file has no vocabulary, so it takes token ids only",
-                    self.files.path().display()
-                )
-            }
             (ModelConfig::Gguf(gguf), _) => {
                 GgufVocab::from_metadata(gguf.metadata()).and_then(Tokenizer::from_gguf).map_err(place)?
             }

@@ -20,7 +20,7 @@ const LOGIT_ROWS: usize = 64;
 /// How a language model is loaded.
 #[derive(Clone, Debug)]
 pub struct LanguageOptions {
-    /// Tokens of one sequence, prompt and continuation; 0 takes the model's own, up to 4096.
+    /// Tokens of one sequence, prompt and continuation together; 0 takes the model's own, up to 4096.
     pub context: usize,
     /// New tokens of one step: a longer prompt takes several.
     pub batch_tokens: usize,

@@ -1,6 +1,6 @@
 //! The chain from logits to a token.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use rlx_ir::bail;
 
@@ -55,6 +55,22 @@ impl Sampler {
             self.recent.pop_front();
         }
         self.recent.push_back(token);
+    }
+
+    /// Checks that the bias fits a vocabulary of so many tokens, before logits of it are there.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if a biased token is none of them, or if the bias bans all.
+    pub fn check(&self, tokens: usize) -> Result<()> {
+        let bias = &self.params.logit_bias;
+        if let Some((token, _)) = bias.iter().find(|(token, _)| *token as usize >= tokens) {
+            bail!(InvalidArgument, "logit_bias names token {token}, and there are {tokens} tokens");
+        }
+        let banned = bias.iter().filter(|(_, bias)| *bias == f32::NEG_INFINITY);
+        if banned.map(|(token, _)| token).collect::<BTreeSet<_>>().len() == tokens {
+            bail!(InvalidArgument, "logit_bias bans every token");
+        }
+        Ok(())
     }
 
     /// Chooses the next token by its logits, f32 `[vocab_size]`.
@@ -248,9 +264,11 @@ mod tests {
         for token in 0..5 {
             params = params.logit_bias(token, f32::NEG_INFINITY);
         }
-        assert!(
-            Sampler::new(params).unwrap().sample(&LOGITS).unwrap_err().to_string().contains("every token")
-        );
+        let mut sampler = Sampler::new(params).unwrap();
+        assert!(sampler.sample(&LOGITS).unwrap_err().to_string().contains("every token"));
+        assert!(sampler.check(5).unwrap_err().to_string().contains("every token"));
+        assert!(sampler.check(4).unwrap_err().to_string().contains("token 4"));
+        assert!(sampler.check(6).is_ok());
     }
 
     #[test]

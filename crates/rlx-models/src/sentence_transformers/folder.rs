@@ -63,7 +63,7 @@ impl EmbeddingConfig {
     pub fn from_folder(folder: &Path) -> Result<Self> {
         let modules_path = folder.join("modules.json");
         let mut config = match json::read_optional::<Vec<Module>>(folder, "modules.json")? {
-            Some(modules) => from_modules(folder, &modules).map_err(|e| e.context(modules_path.display()))?,
+            Some(modules) => from_modules(folder, &modules_path, &modules)?,
             None => without_modules(folder)?,
         };
         read_prompts(folder, &mut config)?;
@@ -93,11 +93,12 @@ fn without_modules(folder: &Path) -> Result<EmbeddingConfig> {
     Ok(config)
 }
 
-fn from_modules(folder: &Path, modules: &[Module]) -> Result<EmbeddingConfig> {
+fn from_modules(folder: &Path, file: &Path, modules: &[Module]) -> Result<EmbeddingConfig> {
+    let file = file.display();
     let mut config = EmbeddingConfig { pool_prompt: true, ..EmbeddingConfig::default() };
     config.sources.normalize = "raw, because modules.json has no Normalize".into();
     for (at, module) in modules.iter().enumerate() {
-        let path = module.folder(folder)?;
+        let path = module.folder(folder).map_err(|e| e.context(&file))?;
         let name = &module.class;
         match (module.kind(), at) {
             ("Transformer", 0) => read_limit(&path, &mut config)?,
@@ -111,18 +112,18 @@ fn from_modules(folder: &Path, modules: &[Module]) -> Result<EmbeddingConfig> {
             ("Dense", 2..) if !config.normalize => config.dense.push(DenseConfig::from_folder(&path)?),
             ("Transformer" | "Pooling" | "Normalize" | "Dense", _) => bail!(
                 UnsupportedModel,
-                "module {at} ({name}) is in a place where it cannot be run: modules must be a Transformer, a Pooling, \
+                "{file}: module {at} ({name}) is in a place where it cannot be run: modules must be a Transformer, a Pooling, \
                  then any number of Dense, then Normalize"
             ),
             _ => bail!(
                 UnsupportedModel,
-                "module {at} ({name}) is not known, and without it the vectors would be wrong; known are Transformer, \
+                "{file}: module {at} ({name}) is not known, and without it the vectors would be wrong; known are Transformer, \
                  Pooling, Dense, Normalize of sentence_transformers"
             ),
         }
     }
     if config.pooling.is_empty() {
-        bail!(UnsupportedModel, "there is no Pooling module, so there is no vector of a text");
+        bail!(UnsupportedModel, "{file}: there is no Pooling module, so there is no vector of a text");
     }
     check_sizes(&config.dense)?;
     Ok(config)

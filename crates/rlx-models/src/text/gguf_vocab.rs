@@ -1,6 +1,7 @@
 //! Reading the vocabulary of a GGUF file.
 
 use rlx_gguf::Metadata;
+use rlx_ir::bail;
 
 use super::{GgufVocab, TokenList, TokenType};
 use crate::{Error, Result};
@@ -9,8 +10,12 @@ impl GgufVocab {
     /// The `tokenizer.ggml.*` keys of a GGUF file.
     ///
     /// # Errors
-    /// `InvalidFile`, naming the key, where `model` or `tokens` is missing or a key holds something of another type.
+    /// `NotFound` where there is no vocabulary; `InvalidFile`, naming the key, where `tokens` is missing or a key holds
+    /// something of another type.
     pub fn from_metadata(metadata: &Metadata) -> Result<Self> {
+        if !metadata.contains("tokenizer.ggml.model") {
+            bail!(NotFound, "the file has no vocabulary, so it takes token ids only");
+        }
         let key = |name: &str| format!("tokenizer.ggml.{name}");
         let id = |name: &str| Ok::<_, Error>(metadata.u32(&key(name))?);
         let flag = |name: &str| Ok::<_, Error>(metadata.bool(&key(name))?);

@@ -128,8 +128,8 @@ impl Tokenizer {
     /// The tokens of `text`. Time grows as `n log n` at most.
     ///
     /// # Errors
-    /// `InvalidArgument` for a text of 1 GiB or more; `InvalidFile` if the vocabulary cannot write the text and has
-    /// no unknown token.
+    /// `InvalidArgument` for a text of 1 GiB or more, or of more than 16 MiB with a `tokenizer.json`; `InvalidFile` if the
+    /// vocabulary cannot write the text and has no unknown token.
     pub fn encode(&self, text: &str, options: EncodeOptions) -> Result<Encoding> {
         const MAX_BYTES: usize = 1 << 30;
         if text.len() >= MAX_BYTES {
@@ -143,6 +143,18 @@ impl Tokenizer {
         match &self.kind {
             Kind::Hf(hf) => hf.encode(text, options),
             Kind::Gguf(gguf) => gguf.encode(text, options),
+        }
+    }
+
+    /// The tokens of a text that will be cut at `limit` ([`Encoding::truncate`]): where there are more, these may be those of a
+    /// start of it that has more than `limit` too and begins with the same ones. Memory and time do not grow with what is cut.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode) for as much of the text as is encoded.
+    pub fn encode_start(&self, text: &str, options: EncodeOptions, limit: usize) -> Result<Encoding> {
+        match &self.kind {
+            Kind::Hf(hf) => hf.encode_start(text, options, limit),
+            Kind::Gguf(_) => self.encode(text, options),
         }
     }
 

@@ -3,7 +3,22 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use bytemuck::Zeroable;
 use rlx_gguf::{Mapping, unique_identity};
+use rlx_ir::bail;
+
+use crate::{Error, Result};
+
+/// `len` zeros, whose pages are committed as they are touched.
+///
+/// # Errors
+/// `Device` where there is no memory for them: sizes come from models, which may be larger than the machine.
+pub fn zeros<T: Zeroable>(len: usize) -> Result<Vec<T>> {
+    match bytemuck::allocation::try_zeroed_vec(len) {
+        Ok(zeros) => Ok(zeros),
+        Err(()) => bail!(Device, "{} bytes of memory cannot be had", len.saturating_mul(size_of::<T>())),
+    }
+}
 
 /// Bytes of a weight, shared without a copy.
 #[derive(Clone, Debug)]
@@ -25,9 +40,12 @@ impl WeightBytes {
     /// A buffer of `len` bytes that `fill` writes, zeros at first: what is read needs no buffer of its own.
     ///
     /// # Errors
-    /// Those of `fill`.
-    pub fn filled<E>(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
-        let mut words = vec![0u64; len.div_ceil(8)];
+    /// Those of `fill`; `Device` where there is no memory for it.
+    pub fn filled<E: From<Error>>(
+        len: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut words: Vec<u64> = zeros(len.div_ceil(8))?;
         fill(&mut bytemuck::cast_slice_mut(&mut words)[..len])?;
         Ok(Self::Owned(Arc::new(words), len))
     }
@@ -80,5 +98,24 @@ impl Deref for WeightBytes {
             Self::Mapped(mapping, range) => &mapping[range.clone()],
             Self::Owned(words, len) => &bytemuck::cast_slice(words)[..*len],
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rlx_ir::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn memory_that_cannot_be_had_is_an_error() {
+        for bytes in [usize::MAX / 2, usize::MAX] {
+            let e = zeros::<u64>(bytes / 8).unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::Device);
+            assert!(e.message().ends_with("bytes of memory cannot be had"), "{e}");
+            let filled = WeightBytes::filled(bytes, |_| Ok::<(), Error>(()));
+            assert_eq!(filled.unwrap_err().kind(), ErrorKind::Device);
+        }
+        assert_eq!(zeros::<u64>(3).unwrap(), [0; 3]);
     }
 }

@@ -6,7 +6,7 @@ mod rows;
 mod source;
 mod store;
 
-pub use bytes::WeightBytes;
+pub use bytes::{WeightBytes, zeros};
 pub use rows::{RowSource, open_rows};
 pub use source::{
     GgufWeights, MemoryWeights, NoWeights, SafetensorsFile, SafetensorsWeights, WeightData, WeightSource,

@@ -19,10 +19,10 @@ pub struct Decode {
     #[command(flatten)]
     model: ModelArgs,
     /// Tokens of the prompt
-    #[arg(long, value_name = "P", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    #[arg(long, value_name = "P", default_value_t = 512, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     prompt_tokens: u32,
     /// Tokens after it
-    #[arg(long, value_name = "G", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    #[arg(long, value_name = "G", default_value_t = 64, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     gen_tokens: u32,
 }
 

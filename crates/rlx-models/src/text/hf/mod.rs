@@ -5,6 +5,7 @@
 
 mod file;
 mod guard;
+mod start;
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -16,6 +17,9 @@ use self::guard::guarded;
 use super::style::Style;
 use super::{EncodeOptions, Encoding, SpecialTokens};
 use crate::{Error, Result};
+
+/// The longest text that is encoded at once: the crate takes 100 to 160 bytes of memory for each of it.
+const MAX_BYTES: usize = 16 << 20;
 
 pub(super) struct HfTokenizer {
     /// Finds special tokens in the text.
@@ -109,6 +113,13 @@ impl HfTokenizer {
     }
 
     pub(super) fn encode(&self, text: &str, options: EncodeOptions) -> Result<Encoding> {
+        if text.len() > MAX_BYTES {
+            bail!(
+                InvalidArgument,
+                "the text has {} bytes, and a tokenizer.json encodes at most {MAX_BYTES} at once: give it in parts",
+                text.len()
+            );
+        }
         let tokenizer = if options.parse_special {
             &self.parsing
         } else {
