@@ -1,7 +1,7 @@
 //! Any op through its reference evaluation: what runs a core op on dtypes that no kernel is tuned for, and a user's op
 //! that has no kernel. Slow, and right by definition.
 
-use rlx_ir::op::EvalContext;
+use rlx_ir::op::{EvalContext, evaluate};
 use rlx_ir::{OpRef, Tensor, TensorType, bail};
 
 use super::{StepCall, Thunk};
@@ -35,14 +35,10 @@ impl Thunk for Reference {
             .map(|i| TensorType::new(call.step.results[i].ty.dtype, call.result_shape(i)))
             .collect();
         let cx = EvalContext { operands: &operands, results: &results, bindings: call.bindings };
-        let outs = self.op.eval(&cx)?;
-        if outs.len() != results.len() {
-            bail!(Bug, "{} evaluated to {} results, not {}", self.op.name(), outs.len(), results.len());
-        }
-        for (index, out) in outs.iter().enumerate() {
+        for (index, out) in evaluate(&*self.op, &cx)?.iter().enumerate() {
             let memory = call.write_bytes(index);
             if memory.len() != out.tensor.bytes().len() {
-                bail!(Bug, "{} evaluated to {}, not {}", self.op.name(), out.tensor.ty(), results[index]);
+                bail!(Bug, "{} into {} bytes", out.tensor.ty(), memory.len());
             }
             memory.copy_from_slice(out.tensor.bytes());
         }
