@@ -18,6 +18,7 @@ mod report;
 mod rule;
 mod sweep;
 
+pub(crate) use engine::fuse;
 pub use engine::rewrite;
 pub(crate) use matcher::roles;
 pub use matcher::{Matcher, Operand};
