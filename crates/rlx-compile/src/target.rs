@@ -103,6 +103,12 @@ pub trait Target: Send + Sync {
     /// Whether the backend runs this op on these operands.
     fn supports(&self, facts: &OpFacts<'_>) -> Support;
 
+    /// Whether what runs this op on these operands is a kernel of the program's own. Such a use of an op is not fused into
+    /// another op, which would leave that kernel out.
+    fn has_own_kernel(&self, _facts: &OpFacts<'_>) -> bool {
+        false
+    }
+
     /// The layout in which it wants the weight that is operand `index`.
     fn weight_layout(&self, _facts: &OpFacts<'_>, _index: usize) -> Layout {
         Layout::ROWS

@@ -27,10 +27,11 @@ pub fn random_graph(seed: u64, nodes: usize) -> Result<Graph> {
         b.input("x", DType::F32, [n.clone(), WIDTH.into()])?,
         b.input("y", DType::F32, [n.clone(), WIDTH.into()])?,
     ];
+    let row = b.input("row", DType::F32, [WIDTH])?;
     let slots = b.input("slots", DType::I32, [n.clone()])?;
     let state = b.state("state", DType::F32, [2, 4, 1, WIDTH])?;
     let random = SplitMix64::new(seed);
-    let mut g = Generator { b, random, n, values, slots, state, kept: Vec::new(), weights: 0 };
+    let mut g = Generator { b, random, n, values, row, slots, state, kept: Vec::new(), weights: 0 };
     while g.b.graph().nodes().len() < nodes {
         let value = g.step()?;
         g.values.push(value);
@@ -46,6 +47,8 @@ struct Generator {
     random: SplitMix64,
     n: Dim,
     values: Vec<Value>,
+    /// `[32]`.
+    row: Value,
     slots: Value,
     state: Value,
     /// Views of versions of the state, and what was made of some: `[4, 32]`. Others are read after the version was overwritten.
@@ -74,7 +77,7 @@ impl Generator {
 
     fn step(&mut self) -> Result<Value> {
         let x = self.pick();
-        Ok(match self.random.below(20) {
+        Ok(match self.random.below(21) {
             0 => self.b.tanh(x)?,
             1 => self.b.neg(x)?,
             2 => self.b.relu(x)?,
@@ -96,6 +99,7 @@ impl Generator {
             14 => self.selection(x)?,
             15 => self.known(x)?,
             16 => self.twice(x)?,
+            17 => self.repeated()?,
             _ => self.state(x)?,
         })
     }
@@ -218,6 +222,25 @@ impl Generator {
                 Ok(self.b.max(same, y)?)
             }
         }
+    }
+
+    /// One row, or one column, for all: whatever op follows is given a view with a stride of 0.
+    fn repeated(&mut self) -> Result<Value> {
+        let part = if self.random.below(3) > 0 {
+            self.row
+        } else {
+            let x = self.pick();
+            self.b.emit_one(Slice { axis: 1, start: 3.into(), len: 1.into(), step: 1 }, &[x])?
+        };
+        let whole = self.b.broadcast(part, [self.n.clone(), WIDTH.into()])?;
+        if self.random.below(2) == 0 {
+            return Ok(whole);
+        }
+        // Other products scale their operand first, which makes it dense.
+        let w = self.right_operand()?;
+        let y = self.b.matmul_transposed(whole, w)?;
+        let scale = self.b.scalar(DType::F32, 0.125)?;
+        Ok(self.b.mul(y, scale)?)
     }
 
     /// An op of its own result.

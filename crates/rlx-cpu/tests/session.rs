@@ -1,14 +1,14 @@
 //! Graphs through compiler, plan and thunks give what the interpreter gives.
-#![allow(clippy::expect_used)]
+#![allow(clippy::expect_used, clippy::unwrap_used)]
 
 use std::sync::Arc;
 
 use rlx_cpu::CpuBackend;
 use rlx_ir::env::Settings;
 use rlx_ir::interp::{RunData, run};
-use rlx_ir::{OpSet, Tensor, text};
-use rlx_runtime::weights::NoWeights;
-use rlx_runtime::{Runtime, Session, SessionOptions};
+use rlx_ir::{Bindings, ErrorKind, OpSet, Tensor, text};
+use rlx_runtime::weights::{MemoryWeights, NoWeights};
+use rlx_runtime::{Backend as _, RunContext, Runtime, Session, SessionOptions, Strategy};
 
 fn runtime() -> Runtime {
     let backend = CpuBackend::new(std::num::NonZeroUsize::new(2)).expect("threads start");
@@ -119,16 +119,137 @@ fn sizes_beyond_the_bound_and_wrong_inputs_are_refused() {
 }
 
 #[test]
-fn a_graph_without_symbols_runs_once_it_is_bound() {
-    let text = "graph @g { %x = input \"x\" : f32[2]\n %y = neg %x\n return %y }";
-    let graph = text::parse(text, &OpSet::builtin()).unwrap();
-    let session = Session::compile(&runtime(), &graph, &NoWeights, &SessionOptions::default()).unwrap();
-    let mut context = session.context(&[]).unwrap();
-    assert!(context.output_shape(0).unwrap_err().message().contains("bind"));
-    context.bind(&[]).unwrap();
+fn a_graph_without_symbols_is_bound_from_the_start() {
+    let mut context = context("graph @g { %x = input \"x\" : f32[2]\n %y = neg %x\n return %y }");
     context.set("x", &[1.0f32, -2.0]).unwrap();
     context.run().unwrap();
     assert_eq!(context.output::<f32>(0).unwrap(), [-1.0, 2.0]);
+    // Binding what is bound changes nothing.
+    context.bind(&[]).unwrap();
+    assert_eq!(context.output::<f32>(0).unwrap(), [-1.0, 2.0]);
+}
+
+fn context(text: &str) -> RunContext {
+    let graph = text::parse(text, &OpSet::builtin()).unwrap();
+    let session = Session::compile(&runtime(), &graph, &NoWeights, &SessionOptions::default()).unwrap();
+    session.context(&[]).unwrap()
+}
+
+fn assert_refused<T: std::fmt::Debug>(result: rlx_runtime::Result<T>, what: &str) {
+    let e = result.unwrap_err();
+    assert!(e.kind() == ErrorKind::InvalidArgument && e.message().contains(what), "{e:?}");
+}
+
+const TWO_INPUTS: &str = r#"graph @g(N <= 8, M <= 8) {
+  %x = input "x" : f32[N, 2]
+  %i = input "i" : i32[M]
+  %y = gather %x, %i {axis = 0}
+  return %y
+}"#;
+
+#[test]
+fn outputs_are_there_only_after_a_run_with_the_bound_sizes() {
+    let mut context = context(TWO_INPUTS);
+    let sizes = [("N", 2), ("M", 1)];
+    context.bind(&sizes).unwrap();
+    context.set("x", &[1f32, 2.0, 3.0, 4.0]).unwrap();
+    context.set("i", &[1]).unwrap();
+    assert_refused(context.output::<f32>(0), "nothing ran");
+    assert_refused(context.output_bytes(0), "nothing ran");
+    context.run().unwrap();
+    assert_eq!(context.output::<f32>(0).unwrap(), [3.0, 4.0]);
+    // A failed run leaves none.
+    context.set("i", &[7]).unwrap();
+    assert!(context.run().is_err());
+    assert_refused(context.output::<f32>(0), "failed");
+    context.set("i", &[0]).unwrap();
+    context.run().unwrap();
+    context.bind(&sizes).unwrap();
+    assert_eq!(context.output::<f32>(0).unwrap(), [1.0, 2.0]);
+    context.bind(&[("N", 2), ("M", 2)]).unwrap();
+    assert_refused(context.output_bytes(0), "nothing ran");
+}
+
+#[test]
+fn a_run_wants_every_input_whose_size_changed() {
+    let mut context = context(TWO_INPUTS);
+    context.bind(&[("N", 2), ("M", 1)]).unwrap();
+    context.set("i", &[0]).unwrap();
+    assert_refused(context.set("x", &[0f32; 3]), "4 values");
+    assert_refused(context.run(), "input \"x\" is missing");
+    context.set("x", &[1f32, 2.0, 3.0, 4.0]).unwrap();
+    context.run().unwrap();
+    context.bind(&[("N", 2), ("M", 2)]).unwrap();
+    assert_refused(context.run(), "input \"i\" is missing");
+    context.set("i", &[1, 0]).unwrap();
+    context.run().unwrap();
+    assert_eq!(context.output::<f32>(0).unwrap(), [3.0, 4.0, 1.0, 2.0]);
+}
+
+#[test]
+fn nothing_is_bound_after_binding_failed() {
+    let mut context = context(TWO_INPUTS);
+    let sizes = [("N", 2), ("M", 1)];
+    for wrong in [&[("N", 9), ("M", 1)][..], &[("N", 2)], &[("N", 2), ("M", 1), ("K", 1)]] {
+        context.bind(&sizes).unwrap();
+        context.set("x", &[1f32, 2.0, 3.0, 4.0]).unwrap();
+        context.set("i", &[0]).unwrap();
+        context.run().unwrap();
+        assert!(context.bind(wrong).is_err());
+        assert_refused(context.run(), "call bind first");
+        assert_refused(context.output_bytes(0), "call bind first");
+        assert_refused(context.input::<f32>("x"), "call bind first");
+    }
+}
+
+#[test]
+fn a_context_of_the_backend_is_not_bound_after_binding_failed() {
+    let graph = text::parse(TWO_INPUTS, &OpSet::builtin()).unwrap();
+    let backend = CpuBackend::new(std::num::NonZeroUsize::new(1)).unwrap();
+    let plan = Arc::new(rlx_compile::build_plan(&graph, &backend).unwrap());
+    let executable = backend.build(plan, Vec::new(), Strategy::Thunks).unwrap();
+    let mut context = executable.context(&Bindings::new()).unwrap();
+    let sizes = |n| {
+        let mut sizes = Bindings::new();
+        sizes.bind("N", n).unwrap();
+        sizes.bind("M", 1).unwrap();
+        sizes
+    };
+    context.bind(&sizes(2)).unwrap();
+    assert_refused(context.bind(&sizes(9)), "at most 8");
+    assert_refused(context.run(), "call bind first");
+}
+
+#[test]
+fn symbols_that_are_unknown_or_given_twice_are_refused() {
+    let mut context = context(TWO_INPUTS);
+    assert_refused(context.bind(&[("N", 2), ("M", 1), ("K", 3)]), "no symbol \"K\"; the symbols are: N, M");
+    assert_refused(context.bind(&[("N", 3), ("N", 4), ("M", 1)]), "symbol N is given as 4");
+    let graph = text::parse(TWO_INPUTS, &OpSet::builtin()).unwrap();
+    let session = Session::compile(&runtime(), &graph, &NoWeights, &SessionOptions::default()).unwrap();
+    assert_refused(session.context(&[("P", 3)]), "no symbol \"P\"");
+}
+
+#[test]
+fn a_size_that_would_be_negative_is_named() {
+    let text = "graph @g(N <= 8) { %x = input \"x\" : f32[N]\n
+        %y = slice %x {axis = 0, start = 5, len = N - 5}\n return %y }";
+    let mut context = context(text);
+    assert_refused(context.bind(&[("N", 3)]), "N - 5 is -2");
+}
+
+#[test]
+fn weights_of_another_shape_or_dtype_are_named() {
+    let text = "graph @g { %x = input \"x\" : f32[2, 4]\n %w = weight \"w\" : f32[4]\n
+        %y = mul %x, %w\n return %y }";
+    let graph = text::parse(text, &OpSet::builtin()).unwrap();
+    for (tensor, what) in [
+        (Tensor::f32([3], &[0.0; 3]).unwrap(), "tensor \"w\" is f32[3], but the graph wants f32[4]"),
+        (Tensor::i32([4], &[0; 4]).unwrap(), "tensor \"w\" is i32[4], but the graph wants f32[4]"),
+    ] {
+        let weights = MemoryWeights::new([("w".to_owned(), tensor)]);
+        assert_refused(Session::compile(&runtime(), &graph, &weights, &SessionOptions::default()), what);
+    }
 }
 
 #[test]

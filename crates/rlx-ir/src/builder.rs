@@ -383,7 +383,7 @@ fn check_tensor(ty: &Type, tensor: &Tensor) -> Result<()> {
 /// The most terms that the number of elements has when it is written out.
 const MAX_SHAPE_TERMS: usize = 4096;
 
-/// The number of elements can be written out, and blocks divide a constant last axis.
+/// No size is negative, the number of elements can be written out and does not overflow, and blocks divide a constant last axis.
 pub(crate) fn check_type(ty: &Type) -> Result<()> {
     let terms = ty.shape.dims().iter().fold(1usize, |all, dim| all.saturating_mul(dim.num_terms()));
     if terms > MAX_SHAPE_TERMS {
@@ -392,6 +392,16 @@ pub(crate) fn check_type(ty: &Type) -> Result<()> {
             "the sizes of rank {} are too long: their product has more than {MAX_SHAPE_TERMS} terms",
             ty.rank()
         );
+    }
+    let mut bytes = Some(ty.dtype.block_bytes());
+    for size in ty.shape.dims().iter().filter_map(Dim::as_const) {
+        let Ok(size) = usize::try_from(size) else {
+            crate::bail!(InvalidArgument, "{ty}: a size is negative");
+        };
+        bytes = bytes.and_then(|b| b.checked_mul(size.max(1))).filter(|b| i64::try_from(*b).is_ok());
+    }
+    if bytes.is_none() {
+        crate::bail!(InvalidArgument, "{ty}: its sizes are too large: their product overflows");
     }
     if !ty.dtype.is_block() {
         return Ok(());
@@ -421,6 +431,17 @@ mod tests {
     fn assert_refused<T: std::fmt::Debug>(result: Result<T>, place: &str) {
         let e = result.unwrap_err();
         assert!(e.kind() == ErrorKind::InvalidArgument && e.message().contains(place), "{e}");
+    }
+
+    #[test]
+    fn sizes_that_are_negative_or_overflow_are_refused_where_they_are_made() {
+        let mut b = Builder::new("g");
+        let n = b.symbol("N", 8);
+        assert_refused(b.input("x", DType::F32, [n.clone(), Dim::constant(-1)]), "negative");
+        let large = Dim::constant(1 << 32);
+        assert_refused(b.input("y", DType::F32, [large.clone(), n, large.clone()]), "overflows");
+        let one = b.input("z", DType::F32, [1]).unwrap();
+        assert_refused(b.broadcast(one, [large.clone(), large]), "broadcast");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::attrs::{AttrReader, Attrs};
 use crate::builder::{Builder, Value};
 use crate::dim::Dim;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::symbols::Bindings;
 use crate::tensor::Tensor;
 use crate::types::{TensorType, Type};
@@ -190,9 +190,33 @@ impl Evaluated {
     }
 }
 
+/// What kind of error a mistake within `op` is: `Bug` for a built-in op, `InvalidArgument` for one of the program's own.
+pub fn fault_of(op: &dyn Op) -> ErrorKind {
+    let built_in = crate::ops::TABLE.iter().any(|def| def.name == op.name());
+    if built_in { ErrorKind::Bug } else { ErrorKind::InvalidArgument }
+}
+
+/// Evaluates `op`, and checks that it gives what it inferred.
+///
+/// # Errors
+/// What the op reports; `InvalidArgument`, for a built-in op `Bug`, where it gives results of other types than
+/// [`cx.results`](EvalContext::results).
+pub fn evaluate(op: &dyn Op, cx: &EvalContext<'_>) -> Result<Vec<Evaluated>> {
+    let outs = op.eval(cx)?;
+    if outs.iter().map(|o| o.tensor.ty()).eq(cx.results) {
+        return Ok(outs);
+    }
+    let list = |types: &mut dyn Iterator<Item = &TensorType>| {
+        types.map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    };
+    let (expected, got) = (list(&mut cx.results.iter()), list(&mut outs.iter().map(|o| o.tensor.ty())));
+    let what = format!("eval of {}: expected ({expected}), as inferred, got ({got})", op.name());
+    Err(Error::new(fault_of(op), what))
+}
+
 /// An error about operand `index`: what was expected and what came.
 pub fn operand_error(index: usize, expected: impl fmt::Display, got: impl fmt::Display) -> Error {
-    Error::new(crate::ErrorKind::InvalidArgument, format!("operand {index}: expected {expected}, got {got}"))
+    Error::new(ErrorKind::InvalidArgument, format!("operand {index}: expected {expected}, got {got}"))
 }
 
 /// Checks the number of operands.

@@ -138,6 +138,38 @@ fn a_context_goes_on_after_a_run_that_failed() {
 }
 
 #[test]
+fn nothing_is_bound_after_binding_failed() {
+    let Some(backend) = common::backend(Mode::Fast) else { return };
+    let graph = text::parse(DIAMOND, &OpSet::builtin()).unwrap();
+    let session = Session::compile(
+        &Runtime::new(vec![backend.clone()], Settings::defaults()),
+        &graph,
+        &NoWeights,
+        &SessionOptions::default(),
+    );
+    let plan = session.unwrap().plan().clone();
+    let weights = rlx_runtime::weights::WeightStore::new();
+    let weights = weights.prepare(&plan, &*backend, &NoWeights, &|_, _| {}).unwrap();
+    let executable = backend.build(plan, weights, Strategy::Thunks).unwrap();
+    let mut context = executable.context(&Bindings::new()).unwrap();
+    for (n, fits) in [(3, true), (65, false)] {
+        let mut sizes = Bindings::new();
+        sizes.bind("N", n).unwrap();
+        assert_eq!(context.bind(&sizes).is_ok(), fits);
+    }
+    assert!(context.run().unwrap_err().message().contains("call bind first"));
+    // The same for typed contexts, which want inputs too.
+    let session = compiled(&backend, DIAMOND);
+    let mut context = session.context(&[]).unwrap();
+    context.bind(&[("N", 3)]).unwrap();
+    assert!(context.run().unwrap_err().message().contains("input \"x\" is missing"));
+    context.set("x", &inputs(3)).unwrap();
+    context.run().unwrap();
+    assert!(context.bind(&[("N", 65)]).is_err());
+    assert!(context.output_bytes(0).unwrap_err().message().contains("call bind first"));
+}
+
+#[test]
 fn a_run_that_nobody_waits_for_ends_before_its_memory_is_touched() {
     let Some(backend) = common::backend(Mode::Fast) else { return };
     let graph =

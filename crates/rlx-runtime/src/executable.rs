@@ -30,7 +30,8 @@ pub trait Executable: Send + Sync {
 /// Arena, arguments and states of one run at a time.
 ///
 /// The order of calls: [`bind`](Self::bind), fill every [`input`](Self::input), [`submit`](Self::submit) (or
-/// [`run`](Self::run)), read each [`output`](Self::output). Binding the same sizes again is free.
+/// [`run`](Self::run)), read each [`output`](Self::output). Binding the same sizes again is free. That inputs are filled before
+/// a run, and outputs read only after one, is up to the caller: [`RunContext`](crate::RunContext) sees to it.
 pub trait Context: Send {
     /// The plan.
     fn plan(&self) -> &Arc<Plan>;
@@ -40,6 +41,7 @@ pub trait Context: Send {
     ///
     /// # Errors
     /// `InvalidArgument` for what [`Plan::check`] refuses (implementations call it), or where a state's size would change.
+    /// Nothing is bound then.
     fn bind(&mut self, bindings: &Bindings) -> Result<()>;
 
     /// The memory of input `index`, at its bound size: writing there is all it takes to pass it.
@@ -57,7 +59,7 @@ pub trait Context: Send {
     /// The memory of output `index` after a run, at its bound size.
     ///
     /// # Errors
-    /// `InvalidArgument` for an unknown index or before a run.
+    /// `InvalidArgument` for an unknown index, or before the first bind.
     fn output(&self, index: usize) -> Result<&[u8]>;
 
     /// The memory of state `index`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use rlx_compile::passes::precision;
 use rlx_compile::{CompileOptions, Compute, PassReport, Plan, build_plan, run_passes};
-use rlx_ir::{Bindings, DType, Graph, Tick};
+use rlx_ir::{Bindings, DType, Graph, Symbols, Tick};
 
 use crate::backend::{Backend, DeviceWeight, Strategy};
 use crate::error::{Error, Result};
@@ -153,14 +153,22 @@ impl Session {
         self.weight_bytes
     }
 
-    /// Makes a context to run in. `state_sizes` binds the symbols in the shapes of states.
+    /// Makes a context to run in. `state_sizes` binds the symbols in the shapes of states. Where that leaves no symbol, as in a
+    /// graph that has none, the context is bound.
     ///
     /// # Errors
-    /// `InvalidArgument` where a state's symbol is not bound; `Device` where memory cannot be had.
+    /// `InvalidArgument` where a state's symbol is not bound, or a name is none of the graph's symbols; `Device` where memory
+    /// cannot be had.
     pub fn context(&self, state_sizes: &[(&str, usize)]) -> Result<RunContext> {
-        let state_sizes = bindings(state_sizes)?;
+        let symbols = &self.plan().symbols;
+        let state_sizes = extend(&Bindings::new(), symbols, state_sizes)?;
         let inner = self.executable.context(&state_sizes)?;
-        Ok(RunContext { inner, state_sizes, bound: None })
+        let given = vec![false; self.plan().inputs.len()];
+        let mut context = RunContext { inner, state_sizes, bound: None, given, ran: false };
+        if symbols.names().iter().all(|name| context.state_sizes.get(name).is_some()) {
+            context.bind(&[])?;
+        }
+        Ok(context)
     }
 }
 
@@ -189,12 +197,25 @@ fn warn_without_effect(compute: Compute, reports: &[PassReport]) {
     }
 }
 
-fn bindings(sizes: &[(&str, usize)]) -> Result<Bindings> {
-    let mut out = Bindings::new();
-    for (name, size) in sizes {
-        out.bind(name, *size)?;
+/// `made_with`, which a context was made with, and `sizes`.
+fn extend(made_with: &Bindings, symbols: &Symbols, sizes: &[(&str, usize)]) -> Result<Bindings> {
+    let mut all = made_with.clone();
+    for &(name, size) in sizes {
+        if !symbols.contains(name) {
+            let names: Vec<&str> = symbols.names().iter().map(|n| &**n).collect();
+            let there = if names.is_empty() { "there are none".to_owned() } else { names.join(", ") };
+            rlx_ir::bail!(InvalidArgument, "no symbol {name:?}; the symbols are: {there}");
+        }
+        match (all.get(name), made_with.get(name)) {
+            (Some(old), before) if usize::try_from(old) != Ok(size) => rlx_ir::bail!(
+                InvalidArgument,
+                "symbol {name} is given as {size}, but {} as {old}",
+                if before.is_some() { "the context was made with it" } else { "in the same list also" }
+            ),
+            _ => all.bind(name, size)?,
+        }
     }
-    Ok(out)
+    Ok(all)
 }
 
 /// Element types of typed inputs and outputs.
@@ -226,30 +247,47 @@ elements! {
 }
 
 /// A context with typed access by name. One run at a time.
+///
+/// It knows what was done since sizes were bound: a run wants every input to be given, and outputs are there only after a run.
 pub struct RunContext {
     inner: Box<dyn Context>,
     state_sizes: Bindings,
-    /// What is bound; `None` before the first bind.
+    /// What is bound; `None` before the first bind and after one that failed.
     bound: Option<Bindings>,
+    /// Per input, whether its memory was handed out since its sizes were bound.
+    given: Vec<bool>,
+    /// Whether outputs are those of a run with the bound sizes.
+    ran: bool,
 }
 
 impl RunContext {
-    /// Binds the graph's symbols, besides those of states. Call it before filling inputs.
+    /// Binds the graph's symbols, besides those of states. Call it before filling inputs: those whose sizes it changes have to
+    /// be given again. Outputs are gone, unless the sizes are those that are bound.
     ///
     /// # Errors
-    /// `InvalidArgument` where a symbol is missing, exceeds its bound, or makes a range that is beyond its axis.
+    /// `InvalidArgument` where a symbol is missing, unknown, given twice, exceeds its bound, or makes a range that is beyond its
+    /// axis. Nothing is bound then.
     pub fn bind(&mut self, sizes: &[(&str, usize)]) -> Result<()> {
-        let mut all = self.state_sizes.clone();
-        for (name, size) in sizes {
-            all.bind(name, *size)?;
-        }
-        if self.bound.as_ref() != Some(&all) {
-            // Where binding fails, nothing is bound.
-            self.bound = None;
+        // Where binding fails, nothing is bound.
+        let before = self.bound.take();
+        let all = extend(&self.state_sizes, &self.inner.plan().symbols, sizes)?;
+        if before.as_ref() != Some(&all) {
+            self.ran = false;
             self.inner.bind(&all)?;
-            self.bound = Some(all);
+            for (given, port) in self.given.iter_mut().zip(&self.inner.plan().inputs) {
+                let kept = |b: &Bindings| port.ty.shape.dims().iter().all(|d| b.eval(d) == all.eval(d));
+                *given &= before.as_ref().is_some_and(kept);
+            }
         }
+        self.bound = Some(all);
         Ok(())
+    }
+
+    fn check_bound(&self) -> Result<&Bindings> {
+        match &self.bound {
+            Some(bound) => Ok(bound),
+            None => rlx_ir::bail!(InvalidArgument, "symbols are not bound: call bind first"),
+        }
     }
 
     /// The memory of an input, to be filled in place.
@@ -262,7 +300,7 @@ impl RunContext {
         if !T::fits(dtype) {
             rlx_ir::bail!(InvalidArgument, "input {name:?} holds {dtype}");
         }
-        cast_mut(self.inner.input(index)?)
+        cast_mut(self.give(index)?)
     }
 
     /// The bytes of an input, to be filled in place: for dtypes without an [`Element`] type, as blocks.
@@ -271,7 +309,15 @@ impl RunContext {
     /// `InvalidArgument` where there is no such input or nothing is bound.
     pub fn input_bytes(&mut self, name: &str) -> Result<&mut [u8]> {
         let index = self.input_index(name)?;
-        self.inner.input(index)
+        self.give(index)
+    }
+
+    /// The memory of input `index`: whoever asks for it fills it.
+    fn give(&mut self, index: usize) -> Result<&mut [u8]> {
+        self.check_bound()?;
+        let memory = self.inner.input(index)?;
+        self.given[index] = true;
+        Ok(memory)
     }
 
     fn input_index(&self, name: &str) -> Result<usize> {
@@ -290,14 +336,13 @@ impl RunContext {
     /// # Errors
     /// As [`input`](Self::input); `InvalidArgument` where the number of values is not what is bound.
     pub fn set<T: Element>(&mut self, name: &str, values: &[T]) -> Result<()> {
+        let index = self.input_index(name)?;
+        let before = self.given[index];
         let memory = self.input::<T>(name)?;
-        if memory.len() != values.len() {
-            rlx_ir::bail!(
-                InvalidArgument,
-                "input {name:?} takes {} values, got {}",
-                memory.len(),
-                values.len()
-            );
+        let takes = memory.len();
+        if takes != values.len() {
+            self.given[index] = before;
+            rlx_ir::bail!(InvalidArgument, "input {name:?} takes {takes} values, got {}", values.len());
         }
         memory.copy_from_slice(values);
         Ok(())
@@ -306,21 +351,43 @@ impl RunContext {
     /// Runs and waits.
     ///
     /// # Errors
-    /// What kernels report; `Device`.
+    /// `InvalidArgument` where nothing is bound, or naming an input that was not given since its sizes were bound; what kernels
+    /// report; `Device`.
     pub fn run(&mut self) -> Result<()> {
         let _span = tracing::debug_span!("run", graph = self.inner.plan().name).entered();
-        self.inner.run()
+        self.ran = false;
+        self.check_bound()?;
+        if let Some(missing) = self.given.iter().position(|given| !given) {
+            let name = &self.inner.plan().inputs[missing].name;
+            rlx_ir::bail!(InvalidArgument, "input {name:?} is missing: fill it after sizes are bound");
+        }
+        self.inner.run()?;
+        self.ran = true;
+        Ok(())
+    }
+
+    fn check_ran(&self) -> Result<()> {
+        self.check_bound()?;
+        if self.ran {
+            return Ok(());
+        }
+        rlx_ir::bail!(
+            InvalidArgument,
+            "there are no outputs: nothing ran since sizes were bound, or the run failed"
+        )
     }
 
     /// The values of output `index`, in place.
     ///
     /// # Errors
-    /// `InvalidArgument` where there is no such output or it has another dtype.
+    /// `InvalidArgument` where there is no such output, it has another dtype, nothing ran since sizes were bound, or the run
+    /// failed.
     pub fn output<T: Element>(&self, index: usize) -> Result<&[T]> {
         let dtype = self.output_operand(index)?.ty.dtype;
         if !T::fits(dtype) {
             rlx_ir::bail!(InvalidArgument, "output {index} holds {dtype}");
         }
+        self.check_ran()?;
         let bytes = self.inner.output(index)?;
         if bytes.is_empty() {
             return Ok(&[]);
@@ -334,9 +401,10 @@ impl RunContext {
     /// The bytes of output `index`, in place.
     ///
     /// # Errors
-    /// `InvalidArgument` where there is no such output or nothing ran.
+    /// `InvalidArgument` where there is no such output, nothing ran since sizes were bound, or the run failed.
     pub fn output_bytes(&self, index: usize) -> Result<&[u8]> {
         self.output_operand(index)?;
+        self.check_ran()?;
         self.inner.output(index)
     }
 
@@ -346,10 +414,7 @@ impl RunContext {
     /// `InvalidArgument` where there is no such output or nothing is bound.
     pub fn output_shape(&self, index: usize) -> Result<Vec<usize>> {
         let shape = &self.output_operand(index)?.ty.shape;
-        match &self.bound {
-            Some(bound) => Ok(shape.eval(bound)?),
-            None => rlx_ir::bail!(InvalidArgument, "symbols are not bound: call bind first"),
-        }
+        Ok(shape.eval(self.check_bound()?)?)
     }
 
     fn output_operand(&self, index: usize) -> Result<&rlx_compile::plan::Operand> {

@@ -91,13 +91,15 @@ fn fuse(matcher: &Matcher<'_>, sweep: &mut Sweep<'_>, id: NodeId) -> Result<Opti
     Ok(None)
 }
 
-/// Whether a region may hold the node: what is made of weights alone is prepared at load instead.
+/// Whether a region may hold the node: what is made of weights alone is prepared at load instead, and what the program has a
+/// kernel of its own for runs there.
 fn can_join(cx: &Matcher<'_>, id: NodeId) -> bool {
     let node = cx.node(id);
     is_elementwise(&*node.op)
         && node.results.len() == 1
         && cx.role(node.results[0]) == Role::Activation
         && node.operands.iter().all(|&v| !cx.ty(v).dtype.is_block() && cx.role(v) != Role::State)
+        && !cx.has_own_kernel(id)
 }
 
 /// The nodes that lead to `root` elementwise, through values of its shape. With `share`, also those that others read.

@@ -14,7 +14,7 @@ use rlx_ir::{Graph, Node, NodeId, Op, Type, Value};
 use smallvec::{SmallVec, smallvec};
 
 use super::{Pass, PassContext};
-use crate::rewrite::{Matcher, Numerics, Operand, Outcome, PassReport, Patch, Rule, rewrite};
+use crate::rewrite::{Matcher, Numerics, Operand, Outcome, PassReport, Patch, Rule, fuse};
 use crate::{Result, Role};
 
 const NAME: &str = "fuse_linear";
@@ -34,7 +34,7 @@ const RULES: &[Rule] = &[Rule {
 /// # Errors
 /// `Bug` where a patch does not fit.
 pub fn run(graph: Graph, cx: &PassContext<'_>) -> Result<(Graph, PassReport)> {
-    rewrite(NAME, RULES, graph, cx)
+    fuse(NAME, RULES, graph, cx)
 }
 
 /// `activation(x . w^T + bias) + residual`, with the nodes that compute it.

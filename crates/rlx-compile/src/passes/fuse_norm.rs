@@ -9,7 +9,7 @@ use rlx_ir::{Graph, NodeId, Op, OpRef, Value};
 
 use super::{Pass, PassContext};
 use crate::Result;
-use crate::rewrite::{Matcher, Numerics, Operand, Outcome, PassReport, Patch, Rule, rewrite};
+use crate::rewrite::{Matcher, Numerics, Operand, Outcome, PassReport, Patch, Rule, fuse};
 
 const NAME: &str = "fuse_norm";
 
@@ -28,7 +28,7 @@ const RULES: &[Rule] = &[Rule {
 /// # Errors
 /// `Bug` where a patch does not fit.
 pub fn run(graph: Graph, cx: &PassContext<'_>) -> Result<(Graph, PassReport)> {
-    rewrite(NAME, RULES, graph, cx)
+    fuse(NAME, RULES, graph, cx)
 }
 
 fn apply(cx: &Matcher<'_>, id: NodeId) -> Outcome {

@@ -12,7 +12,7 @@ use rlx_ir::{Dim, Graph, NodeId, Shape, Type, Value};
 
 use super::fuse_linear::{Product, activation_of};
 use super::{Pass, PassContext};
-use crate::rewrite::{Matcher, Numerics, Operand, Outcome, PassReport, Patch, Rule, rewrite};
+use crate::rewrite::{Matcher, Numerics, Operand, Outcome, PassReport, Patch, Rule, fuse};
 use crate::{Result, Role};
 
 const NAME: &str = "fuse_parallel";
@@ -40,7 +40,7 @@ const RULES: &[Rule] = &[
 /// # Errors
 /// `Bug` where a patch does not fit.
 pub fn run(graph: Graph, cx: &PassContext<'_>) -> Result<(Graph, PassReport)> {
-    rewrite(NAME, RULES, graph, cx)
+    fuse(NAME, RULES, graph, cx)
 }
 
 fn name(cx: &Matcher<'_>, value: Value) -> Arc<str> {

@@ -3,8 +3,8 @@
 //!
 //! Work on weights alone is done once at load, and a view is no work at all: the target is not asked about either.
 
-use rlx_ir::op::Tier;
-use rlx_ir::{Graph, Node, NodeId, View};
+use rlx_ir::op::{Tier, fault_of};
+use rlx_ir::{Builder, Def, Graph, Node, NodeId, Op, Type, Value, View};
 
 use super::{Pass, PassContext, decode};
 use crate::rewrite::{Matcher, Numerics, Outcome, PassReport, Patch, Rule, rewrite};
@@ -83,10 +83,14 @@ fn decompose(cx: &Matcher<'_>, id: NodeId) -> Outcome {
         return Outcome::NoMatch;
     }
     let Some(reason) = refused(cx, id) else { return Outcome::NoMatch };
-    let op = node.op.clone();
+    let (op, types) = (node.op.clone(), cx.graph().result_types(node).to_vec());
     Outcome::Patch(Patch::of_node(cx.graph(), id, node.operands.to_vec(), move |b, x| {
+        let before = b.graph().values().len();
         match op.decompose(b, x)? {
-            Some(values) => Ok(values),
+            Some(values) => {
+                check_decomposed(&*op, &types, b, (x, before), &values)?;
+                Ok(values)
+            }
             None => rlx_ir::bail!(
                 UnsupportedOnDevice,
                 "the device does not run {}: {reason}; and it does not decompose",
@@ -94,4 +98,54 @@ fn decompose(cx: &Matcher<'_>, id: NodeId) -> Outcome {
             ),
         }
     }))
+}
+
+/// Checks what `op` with results of `types` made of itself on `operands`: its results, and the values of `b` from number
+/// `before` on. A mistake of an op that is not built in is its author's.
+///
+/// # Errors
+/// `InvalidArgument`, for built-in ops `Bug`, naming the op, what was expected and what came.
+fn check_decomposed(
+    op: &dyn Op,
+    types: &[Type],
+    b: &Builder,
+    (operands, before): (&[Value], usize),
+    values: &[Value],
+) -> Result<()> {
+    let wrong = |what: String| Err(Error::new(fault_of(op), format!("decompose of {}: {what}", op.name())));
+    if values.len() != types.len() {
+        return wrong(format!("expected {} results, got {}", types.len(), values.len()));
+    }
+    let graph = b.graph();
+    for (index, (&value, ty)) in values.iter().zip(types).enumerate() {
+        if !graph.contains(value) {
+            return wrong(format!(
+                "result {index}: expected a value of the builder, got one of another graph"
+            ));
+        }
+        if graph.ty(value) != ty {
+            return wrong(format!("result {index}: expected {ty}, got {}", graph.ty(value)));
+        }
+    }
+    for info in graph.values().iter().skip(before) {
+        let kind = match &info.def {
+            Def::Input(_) => "an input",
+            Def::State(_) => "a state",
+            Def::Weight { .. } => "a weight",
+            Def::Const(_) => continue,
+            Def::Result { node, .. } => {
+                let node = graph.node(*node);
+                let same_types =
+                    || node.operands.iter().map(|&v| graph.ty(v)).eq(operands.iter().map(|&v| graph.ty(v)));
+                if node.op.name() == op.name() && node.op.attrs() == op.attrs() && same_types() {
+                    return wrong(
+                        "it emits the op itself on operands of the same types, without end".to_owned(),
+                    );
+                }
+                continue;
+            }
+        };
+        return wrong(format!("expected ops and constants, got {kind}, %{}", info.name));
+    }
+    Ok(())
 }

@@ -34,11 +34,18 @@ impl Plan {
         self.symbols.check(bindings)?;
         for (low, high) in &self.conditions {
             let (needed, there) = (bindings.eval(low)?, bindings.eval(high)?);
-            if needed > there {
-                rlx_ir::bail!(
+            match (low.as_const(), high.as_const()) {
+                _ if needed <= there => {}
+                (Some(_), None) => {
+                    rlx_ir::bail!(InvalidArgument, "{high} is {there}, but must be at least {needed}")
+                }
+                (None, Some(_)) => {
+                    rlx_ir::bail!(InvalidArgument, "{low} is {needed}, but must not exceed {there}")
+                }
+                _ => rlx_ir::bail!(
                     InvalidArgument,
                     "{low} is {needed}, but must not exceed {high}, which is {there}"
-                );
+                ),
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
 use rlx_ir::attrs::AttrValue;
-use rlx_ir::op::EvalContext;
+use rlx_ir::op::{EvalContext, evaluate};
 use rlx_ir::{Bindings, Def, Graph, Node, NodeId, Op, Symbols, Tensor, Type, Types, Users, Value};
 use smallvec::SmallVec;
 
@@ -191,11 +191,20 @@ impl<'a> Matcher<'a> {
         support
     }
 
+    /// Whether a kernel of the program's own runs the node `id`: then the node is not fused into another.
+    pub fn has_own_kernel(&self, id: NodeId) -> bool {
+        self.tell(self.node(id), |facts| self.target.has_own_kernel(facts))
+    }
+
     fn ask(&self, node: &Node) -> Support {
+        self.tell(node, |facts| self.target.supports(facts))
+    }
+
+    fn tell<T>(&self, node: &Node, ask: impl FnOnce(&OpFacts<'_>) -> T) -> T {
         let operands = self.operand_facts(node);
         let results = self.graph.result_types(node);
         let symbols = self.graph.symbols();
-        self.target.supports(&OpFacts { op: &*node.op, operands: &operands, results: &results, symbols })
+        ask(&OpFacts { op: &*node.op, operands: &operands, results: &results, symbols })
     }
 
     /// The result types of `op` on `operands`, if they fit and the backend runs it.
@@ -335,7 +344,7 @@ fn constants(graph: &Graph) -> Vec<Option<Arc<Tensor>>> {
         }
         let operands: Vec<&Tensor> = operands.iter().map(|t| &**t).collect();
         let cx = EvalContext { operands: &operands, results: &types, bindings: &bindings };
-        let Ok(results) = node.op.eval(&cx) else { continue };
+        let Ok(results) = evaluate(&*node.op, &cx) else { continue };
         for (value, result) in node.results.iter().zip(results) {
             constants[value.index()] = Some(Arc::new(result.tensor));
         }

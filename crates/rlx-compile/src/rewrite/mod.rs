@@ -18,6 +18,7 @@ mod report;
 mod rule;
 mod sweep;
 
+pub(crate) use engine::fuse;
 pub use engine::rewrite;
 pub use matcher::{Matcher, Operand};
 pub(crate) use matcher::{roles, takes_symbols};

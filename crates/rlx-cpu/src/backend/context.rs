@@ -111,11 +111,11 @@ impl Context for CpuContext {
     }
 
     fn bind(&mut self, bindings: &Bindings) -> rlx_runtime::Result<()> {
+        // Where something fails from here on, nothing is bound: what is there may be half of the sizes.
+        self.bound = false;
         let plan = &self.shared.plan;
         plan.check(bindings)?;
         plan.check_states(&self.state_sizes, bindings)?;
-        // A failed evaluation leaves half of the sizes: nothing runs with them.
-        self.bound = false;
         plan.sizes.bind_into(bindings, &mut self.sizes)?;
         self.bindings = bindings.clone();
         self.bound = true;

@@ -59,7 +59,8 @@ impl CpuBackend {
         Ok(Self { machine: Arc::new(machine) })
     }
 
-    /// This backend with a kernel for a user's op. It comes before the built-in ones.
+    /// This backend with a kernel for a user's op, or for a built-in one. It comes before the built-in kernels, and fusion leaves
+    /// alone what it runs.
     ///
     /// # Errors
     /// `InvalidArgument` where the backend is in use already.
@@ -84,8 +85,12 @@ impl Target for CpuBackend {
         self.machine.supports(facts)
     }
 
+    fn has_own_kernel(&self, facts: &OpFacts<'_>) -> bool {
+        self.machine.custom(facts).is_some()
+    }
+
     fn weight_layout(&self, facts: &OpFacts<'_>, index: usize) -> Layout {
-        support::weight_layout(facts, index)
+        self.machine.weight_layout(facts, index)
     }
 
     fn in_place(&self, facts: &OpFacts<'_>) -> Option<usize> {

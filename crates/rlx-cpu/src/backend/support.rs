@@ -72,19 +72,21 @@ fn entry(op: &str) -> Option<&'static Entry> {
     thunks::entries().find(|e| e.op == op)
 }
 
-/// The layout of the weight that is operand `index`.
-pub(crate) fn weight_layout(facts: &OpFacts<'_>, index: usize) -> Layout {
-    let packed =
-        entry(facts.op.name()).is_some_and(|e| (e.packs)(facts, index) && (e.supports)(facts).is_yes());
-    if packed { PACKED } else { Layout::ROWS }
-}
-
 impl Machine {
-    fn custom(&self, facts: &OpFacts<'_>) -> Option<&Arc<dyn super::CpuKernel>> {
+    /// The program's own kernel for this, where there is one.
+    pub(crate) fn custom(&self, facts: &OpFacts<'_>) -> Option<&Arc<dyn super::CpuKernel>> {
         let fits = |k: &&Arc<dyn super::CpuKernel>| {
             k.op() == facts.op.name() && all_dense(facts) && k.supports(facts).is_yes()
         };
         self.custom.iter().find(fits)
+    }
+
+    /// The layout of the weight that is operand `index`. The program's own kernels take rows.
+    pub(crate) fn weight_layout(&self, facts: &OpFacts<'_>, index: usize) -> Layout {
+        let packed = self.custom(facts).is_none()
+            && entry(facts.op.name())
+                .is_some_and(|e| (e.packs)(facts, index) && (e.supports)(facts).is_yes());
+        if packed { PACKED } else { Layout::ROWS }
     }
 
     /// The operand whose memory the result may take over. A kernel of the program's own works out of place.

@@ -91,11 +91,11 @@ impl<D: Driver> MetalContext<D> {
         if self.bindings.as_ref() == Some(bindings) {
             return Ok(());
         }
+        // Where something fails from here on, nothing is bound: what is there may be half of the sizes.
+        self.bindings = None;
         let plan = &self.shared.plan;
         plan.check(bindings)?;
         plan.check_states(&self.state_sizes, bindings)?;
-        // What fails from here on leaves half of the sizes: nothing runs with them.
-        self.bindings = None;
         plan.sizes.bind_into(bindings, &mut self.sizes)?;
         let list = commands(&self.shared, &mut self.memory, &self.shared.thunks, &self.sizes)?;
         self.list = Arc::new(list);

@@ -11,8 +11,8 @@ use std::ops::Range;
 use rlx_compile::plan::{OpExpr, WeightExpr};
 use rlx_ir::attrs::AttrValue;
 use rlx_ir::convert::{BlockEncoder, convert_row};
-use rlx_ir::op::EvalContext;
-use rlx_ir::{Bindings, Op, Tensor, TensorType, WeightInit, interp};
+use rlx_ir::op::{self, EvalContext};
+use rlx_ir::{Bindings, DType, ErrorKind, Op, Tensor, TensorType, WeightInit, interp};
 
 use super::bytes::WeightBytes;
 use super::source::{WeightData, WeightSource};
@@ -165,13 +165,15 @@ fn open_one(
             WeightInit::Seed(seed) => Box::new(Direct::of_tensor(&interp::seeded(ty, *seed)?)),
             WeightInit::External => {
                 let data = source.weight(name)?;
-                if data.ty.shape != ty.shape {
-                    rlx_ir::bail!(
-                        InvalidFile,
-                        "tensor {name:?} has shape {:?}, but the model's configuration says {:?}",
-                        data.ty.shape,
-                        ty.shape
-                    );
+                let converts = data.ty.dtype == ty.dtype || (streams(data.ty.dtype) && streams(ty.dtype));
+                if data.ty.shape != ty.shape || !converts {
+                    // Tensors in memory are the program's own.
+                    let kind = match data.bytes {
+                        WeightBytes::Mapped(..) => ErrorKind::InvalidFile,
+                        _ => ErrorKind::InvalidArgument,
+                    };
+                    let what = format!("tensor {name:?} is {}, but the graph wants {ty}", data.ty);
+                    return Err(Error::new(kind, what));
                 }
                 let direct = Box::new(Direct { data });
                 if direct.data.ty.dtype == ty.dtype {
@@ -184,7 +186,6 @@ fn open_one(
         },
         WeightExpr::Op(OpExpr { op, index, results, .. }) => {
             let ty = &results[*index];
-            let streams = |d: rlx_ir::DType| d.is_float() || d.is_block();
             match (op.name(), parts.len()) {
                 ("cast" | "quantize" | "dequantize", 1)
                     if streams(ty.dtype) && streams(parts[0].ty().dtype) =>
@@ -198,6 +199,11 @@ fn open_one(
             }
         }
     })
+}
+
+/// Whether rows of this dtype are converted to others.
+fn streams(dtype: DType) -> bool {
+    dtype.is_float() || dtype.is_block()
 }
 
 fn concat_axis(op: &dyn Op) -> Option<i64> {
@@ -222,7 +228,7 @@ fn evaluate(
     }
     let operands: Vec<&Tensor> = operands.iter().collect();
     let cx = EvalContext { operands: &operands, results, bindings: &Bindings::new() };
-    let mut outs = op.eval(&cx).map_err(|e| e.context(op.name()))?;
+    let mut outs = op::evaluate(op, &cx).map_err(|e| e.context(op.name()))?;
     if index >= outs.len() {
         rlx_ir::bail!(Bug, "{} has no result {index}", op.name());
     }

@@ -225,6 +225,29 @@ fn views(samples: &mut Samples) -> Result<()> {
         );
         let sizes = [("N", 9), ("R", 2)];
         samples.add(dtype, "joint row", (SYMBOLS, &sizes), &body)?.ints("s", &[0, 4, 9])?;
+        repeated(samples, dtype)?;
+    }
+    Ok(())
+}
+
+/// One token for all, as queries, keys, values, and keys and values.
+fn repeated(samples: &mut Samples, dtype: DType) -> Result<()> {
+    let declare = |name: &str, heads: usize, repeats: bool| match repeats {
+        true => format!(
+            "%{name}1 = input \"{name}\" : {dtype}[{heads}, 8]\n%{name} = broadcast %{name}1 {{shape = [N, {heads}, 8]}}\n"
+        ),
+        false => format!("%{name} = input \"{name}\" : {dtype}[N, {heads}, 8]\n"),
+    };
+    for which in ["q", "k", "v", "kv", "qkv"] {
+        let operands: String =
+            [("q", 4), ("k", 2), ("v", 2)].map(|(n, heads)| declare(n, heads, which.contains(n))).concat();
+        let body = format!(
+            "{operands}%s = input \"s\" : i32[R + 1]\n\
+             %y = attention %q, %k, %v, %s {{mask = causal, scale = 0.35}}\nreturn %y"
+        );
+        let sizes = [("N", 9), ("R", 2)];
+        let label = format!("one token for all of {which}");
+        samples.add(dtype, label, (SYMBOLS, &sizes), &body)?.ints("s", &[0, 4, 9])?;
     }
     Ok(())
 }

@@ -132,6 +132,10 @@ fn views(samples: &mut Samples) -> Result<()> {
         for (label, text) in [
             ("columns of a wider matrix", "%x = slice %j {axis = 1, start = 3, len = 32}"),
             (
+                "one row for all",
+                "%r = slice %j {axis = 0, start = 1, len = 1}\n%s = slice %r {axis = 1, start = 3, len = 32}\n%v = reshape %s {shape = [32]}\n%x = broadcast %v {shape = [N, 32]}",
+            ),
+            (
                 "every other row",
                 "%s = slice %j {axis = 1, start = 0, len = 32}\n%x = slice %s {axis = 0, start = 1, len = 3, step = 2}",
             ),

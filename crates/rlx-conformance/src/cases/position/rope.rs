@@ -62,6 +62,13 @@ impl Case for Rope {
                 let sample =
                     samples.add(dtype, format!("{style} joint row"), ("N <= 9", &[("N", 5)]), &body)?;
                 sample.floats("f", &frequencies(4))?.indices("p", 100)?;
+                let body = format!(
+                    "%t = input \"t\" : {dtype}[2, 8]\n%p = input \"p\" : i32[N]\n%f = input \"f\" : f32[4]\n\
+                     %x = broadcast %t {{shape = [N, 2, 8]}}\n%y = rope %x, %p, %f {{style = {style}}}\nreturn %y"
+                );
+                let label = format!("{style} one token for all");
+                let sample = samples.add(dtype, label, ("N <= 9", &[("N", 5)]), &body)?;
+                sample.floats("f", &frequencies(4))?.indices("p", 100)?;
             }
         }
         Ok(())

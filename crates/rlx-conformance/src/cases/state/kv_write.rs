@@ -39,6 +39,13 @@ impl Case for KvWrite {
                 let sample =
                     samples.add(x, format!("{state} joint row"), ("N <= 9, P <= 4", &sizes), &body)?;
                 sample.ints("s", &[7, 0, 2])?;
+                let body = format!(
+                    "%k = state \"k\" : {state}[20, 4, 2, 3]\n%t = input \"t\" : {x}[2, 3]\n%s = input \"s\" : i32[N]\n\
+                     %x = broadcast %t {{shape = [N, 2, 3]}}\n%y = kv_write %k, %x, %s\nreturn %y"
+                );
+                let label = format!("{state} one token for all");
+                let sample = samples.add(x, label, ("N <= 9", &[("N", 4)]), &body)?;
+                sample.ints("s", &[7, -1, 0, 2])?;
             }
         }
         Ok(())

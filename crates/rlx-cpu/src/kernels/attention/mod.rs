@@ -61,7 +61,7 @@ impl Heads {
 pub struct Tokens<'a, T> {
     /// The elements.
     pub data: &'a [T],
-    /// Elements from token to token.
+    /// Elements from token to token; 0 where all tokens are one.
     pub stride: usize,
 }
 
@@ -74,7 +74,7 @@ impl<'a, T> Tokens<'a, T> {
     fn check(&self, what: &str, tokens: usize, width: usize) -> Result<()> {
         let needed =
             tokens.checked_sub(1).map_or(Some(0), |n| n.checked_mul(self.stride)?.checked_add(width));
-        if needed.is_none_or(|n| n > self.data.len()) || (tokens > 1 && self.stride < width) {
+        if needed.is_none_or(|n| n > self.data.len()) {
             bail!(
                 InvalidArgument,
                 "attention: {tokens} tokens of {width} elements of {what}, {} apart, do not fit {} elements",

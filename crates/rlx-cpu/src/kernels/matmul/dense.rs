@@ -5,7 +5,7 @@ use rlx_ir::bail;
 use super::epilogue::{Columns, Element, Epilogue, Residual, load_part};
 use super::format::lanes_mut;
 use super::gemm::{Multiply, block_rows};
-use super::product::{Finish, check_matrix};
+use super::product::{Finish, check_read, check_written};
 use super::tile::Start;
 use super::{DEPTH, DepthRow, PANEL, PanelRow};
 use crate::error::{Error, Result};
@@ -72,9 +72,9 @@ pub fn dense<A: Element, B: Element, Y: Element>(
     let Some(rows) = batch.checked_mul(m) else {
         bail!(InvalidArgument, "matmul: a batch of {batch} times {m} rows is too large");
     };
-    check_matrix("the result", out.len(), [rows, n], n)?;
+    check_written("the result", out.len(), [rows, n], n)?;
     if let Residual::From { data, stride } = epilogue.residual {
-        check_matrix("the residual", data.len(), [rows, n], stride)?;
+        check_read("the residual", data.len(), [rows, n], stride)?;
     }
     if epilogue.bias.is_some_and(|bias| bias.len() != n) {
         bail!(InvalidArgument, "matmul: the bias does not have {n} values");

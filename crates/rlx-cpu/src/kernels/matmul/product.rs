@@ -23,7 +23,7 @@ pub struct Rows<'a, T> {
     pub data: &'a [T],
     /// Number of rows: M.
     pub rows: usize,
-    /// Elements from row to row, at least K.
+    /// Elements from row to row; 0 where all rows are one.
     pub stride: usize,
 }
 
@@ -33,23 +33,31 @@ impl<'a, T> Rows<'a, T> {
     }
 
     pub(super) fn check(&self, depth: usize) -> Result<()> {
-        check_matrix("the left operand", self.data.len(), [self.rows, depth], self.stride)
+        check_read("the left operand", self.data.len(), [self.rows, depth], self.stride)
     }
 }
 
-/// Refuses a matrix that does not fit its slice.
-pub(super) fn check_matrix(what: &str, len: usize, [rows, cols]: [usize; 2], stride: usize) -> Result<()> {
+/// Refuses a matrix that does not fit the slice that it is read from. Its rows may overlap, as those of a broadcast do.
+pub(super) fn check_read(what: &str, len: usize, [rows, cols]: [usize; 2], stride: usize) -> Result<()> {
     let needed = match rows.checked_sub(1) {
         None => Some(0),
         Some(before) => before.checked_mul(stride).and_then(|n| n.checked_add(cols)),
     };
-    if needed.is_none_or(|n| n > len) || (rows > 1 && stride < cols) {
+    if needed.is_none_or(|n| n > len) {
         bail!(
             InvalidArgument,
             "matmul: {what} of [{rows}, {cols}] with stride {stride} does not fit {len} elements"
         );
     }
     Ok(())
+}
+
+/// Refuses a matrix that does not fit the slice that it is written to, or whose rows overlap.
+pub(super) fn check_written(what: &str, len: usize, [rows, cols]: [usize; 2], stride: usize) -> Result<()> {
+    if rows > 1 && stride < cols {
+        bail!(InvalidArgument, "matmul: the rows of {what}, of {cols} elements, are {stride} elements apart");
+    }
+    check_read(what, len, [rows, cols], stride)
 }
 
 /// Checks what an epilogue refers to.
@@ -60,7 +68,7 @@ pub(super) fn check_epilogue<T>(epilogue: &Epilogue<'_, T>, shape: &PackedShape,
         bail!(InvalidArgument, "matmul: {} biases for {} rows of the weight", bias.len(), shape.rows());
     }
     if let Residual::From { data, stride } = epilogue.residual {
-        check_matrix("the residual", data.len(), [rows, shape.columns()], stride)?;
+        check_read("the residual", data.len(), [rows, shape.columns()], stride)?;
     }
     Ok(())
 }
@@ -81,7 +89,7 @@ pub fn packed<X: Element, Y: Element>(
     let shape = weight.shape();
     x.check(shape.depth())?;
     check_epilogue(epilogue, shape, x.rows)?;
-    check_matrix("the result", out.len(), [x.rows, shape.columns()], out_stride)?;
+    check_written("the result", out.len(), [x.rows, shape.columns()], out_stride)?;
     if x.rows == 0 || shape.columns() == 0 {
         return Ok(());
     }

@@ -12,7 +12,7 @@ use super::epilogue::{Element, Epilogue};
 use super::format::{Codes, Meaning, lanes, lanes_mut};
 use super::gemm::{Unpack, block_rows, meaning};
 use super::packed::Packed;
-use super::product::{Finish, Rows, check_epilogue, check_matrix, tile_size, unit_columns};
+use super::product::{Finish, Rows, check_epilogue, check_written, tile_size, unit_columns};
 use super::{DEPTH, PANEL, PanelRow};
 use crate::error::{Error, Result};
 use crate::kernels::Cpu;
@@ -67,7 +67,7 @@ pub fn quantized<Y: Element>(
     let row_bytes = blocks * q8_f32::BYTES;
     x.check(row_bytes)?;
     check_epilogue(epilogue, shape, x.rows)?;
-    check_matrix("the result", out.len(), [x.rows, shape.columns()], out_stride)?;
+    check_written("the result", out.len(), [x.rows, shape.columns()], out_stride)?;
     if x.rows == 0 || shape.columns() == 0 {
         return Ok(());
     }
