@@ -71,6 +71,9 @@ fn sevens(call: &mut KernelCall<'_>) -> rlx_cpu::Result<()> {
     Ok(())
 }
 
+/// What a kernel asks of its call.
+type Ask = fn(&mut KernelCall<'_>) -> rlx_cpu::Result<()>;
+
 #[test]
 fn a_kernel_for_a_built_in_op_is_not_fused_away() {
     // What each graph returns where the op of the name gives sevens.
@@ -121,7 +124,7 @@ fn a_kernel_for_an_op_that_writes_a_state_sees_what_was_there() {
 
 #[test]
 fn what_a_kernel_asks_for_and_is_not_there_is_an_error() {
-    let asks: [(fn(&mut KernelCall<'_>) -> rlx_cpu::Result<()>, &str); 7] = [
+    let asks: [(Ask, &str); 7] = [
         (|c| c.operand::<f32>(3).map(|_| ()), "no operand 3; there are 1"),
         (|c| c.shape(3).map(|_| ()), "no operand 3; there are 1"),
         (|c| c.dtype(3).map(|_| ()), "no operand 3; there are 1"),

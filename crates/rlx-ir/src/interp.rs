@@ -228,13 +228,15 @@ pub fn seeded(ty: &TensorType, seed: u64) -> Result<Tensor> {
         let of_blocks = random_blocks(block, bytes, &mut random, -1.0, 1.0)?;
         return Tensor::from_bytes(ty.clone(), of_blocks);
     }
-    let values: Vec<f64> = (0..ty.elems())
-        .map(|_| match ty.dtype {
-            DType::Bool => (random.next_u64() & 1) as f64,
-            d if d.is_int() => (random.next_u64() & 7) as f64,
-            _ => random.uniform() * 2.0 - 1.0,
-        })
-        .collect();
+    let mut values: Vec<f64> = Vec::new();
+    if values.try_reserve_exact(ty.elems()).is_err() {
+        crate::bail!(Device, "{ty}: memory for its values cannot be had");
+    }
+    values.extend((0..ty.elems()).map(|_| match ty.dtype {
+        DType::Bool => (random.next_u64() & 1) as f64,
+        d if d.is_int() => (random.next_u64() & 7) as f64,
+        _ => random.uniform() * 2.0 - 1.0,
+    }));
     Tensor::from_f64(ty.clone(), &values)
 }
 

@@ -30,9 +30,13 @@ impl Tensor {
     /// All zero bytes (for block types: blocks of zero bytes, which decode to zeros).
     ///
     /// # Errors
-    /// `InvalidArgument` where the type has no byte size.
+    /// `InvalidArgument` where the type has no byte size; `Device` where there is no memory for it.
     pub fn zeros(ty: TensorType) -> Result<Self> {
-        let bytes = vec![0; ty.bytes()?];
+        let size = ty.bytes()?;
+        // Zeroed pages cost nothing until they are touched, unlike a reserved vector that is filled.
+        let Ok(bytes) = bytemuck::allocation::try_zeroed_vec::<u8>(size) else {
+            crate::bail!(Device, "{ty}: {size} bytes of memory cannot be had")
+        };
         Ok(Self { ty, bytes })
     }
 
@@ -236,6 +240,17 @@ fn unpack<T, const B: usize>(bytes: &[u8], convert: impl Fn([u8; B]) -> T) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_no_memory_holds_is_an_error() {
+        for (dtype, sizes) in
+            [(DType::F32, vec![1 << 61, 1]), (DType::U8, vec![1 << 62]), (DType::F32, vec![1 << 60])]
+        {
+            let ty = TensorType::new(dtype, sizes);
+            assert!(Tensor::zeros(ty.clone()).is_err(), "{ty}");
+            assert!(crate::interp::seeded(&ty, 1).is_err(), "{ty}");
+        }
+    }
 
     #[test]
     fn every_scalar_type_round_trips_small_integers() {

@@ -209,6 +209,20 @@ fn text_streams_and_ends_as_asked() {
     assert_eq!(stopped.finish_reason, FinishReason::Stop);
     assert_eq!(stopped.text, free.text[..free.text.find(&stop).unwrap()]);
 
+    // All is held back as the start of a stop string when the caller ends it: the text is that of the tokens.
+    let options = GenerateOptions { stop: vec![free.text.clone() + "!"], ..greedy(24) };
+    let mut told = 0;
+    let ended = model
+        .generate("w3 w5", &options, |event| {
+            assert!(!matches!(event, GenerateEvent::Text(_)));
+            told += usize::from(matches!(event, GenerateEvent::Token(_)));
+            if told == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .unwrap();
+    let three = model.generate("w3 w5", &greedy(3), go_on).unwrap();
+    assert_eq!((ended.finish_reason, &ended.token_ids), (FinishReason::Cancelled, &three.token_ids));
+    assert!(!three.text.is_empty() && ended.text == three.text, "{ended:?}");
+
     let none = model.generate("w3 w5", &greedy(0), go_on).unwrap();
     assert_eq!((none.text.as_str(), none.token_ids.len(), none.finish_reason.name()), ("", 0, "length"));
     assert_eq!(model.generate("", &greedy(2), go_on).unwrap().prompt_tokens, 1);

@@ -150,10 +150,12 @@ impl LanguageModel {
                 }
             }
         };
-        if finish_reason != FinishReason::Stop && finish_reason != FinishReason::Cancelled {
-            // Nothing is left to stop.
-            let _ = text.finish(&mut on_event);
-        }
+        // Nothing is left to stop. Whoever cancelled is told nothing more, and has the text of all tokens nevertheless.
+        let _ = match finish_reason {
+            FinishReason::Stop => ControlFlow::Continue(()),
+            FinishReason::Cancelled => text.finish(&mut go_on),
+            _ => text.finish(&mut on_event),
+        };
         Ok(Generation {
             text: text.text,
             token_ids: run.token_ids,
@@ -217,7 +219,7 @@ impl Run<'_> {
             self.token_ids.push(token);
             self.sampler.accept(token);
             if on_event(GenerateEvent::Token(token)).is_break() {
-                return Ok(FinishReason::Cancelled);
+                return Ok(text.push(token, &mut go_on).unwrap_or(FinishReason::Cancelled));
             }
             if let Some(reason) = text.push(token, on_event) {
                 return Ok(reason);
@@ -241,6 +243,11 @@ impl Run<'_> {
     fn sample(&mut self, logits: &[f32]) -> Result<u32> {
         self.sampler.sample(&logits[..self.known_ids.min(logits.len())])
     }
+}
+
+/// Events that nobody wants.
+fn go_on(_: GenerateEvent<'_>) -> ControlFlow<()> {
+    ControlFlow::Continue(())
 }
 
 fn at(e: Error, tokens: usize) -> Error {

@@ -73,7 +73,8 @@ fn rate(count: usize, ns: u64) -> f64 {
 /// A continuation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generation {
-    /// The text without stop string or stop token.
+    /// The text of all tokens without stop string or stop token: where the caller ended it too, and what it held back as the
+    /// possible start of a stop string, of which no event told then.
     pub text: String,
     /// The tokens without stop token. Those that a stop string cut are among them.
     pub token_ids: Vec<u32>,
