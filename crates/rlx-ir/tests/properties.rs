@@ -98,7 +98,8 @@ proptest! {
             prop_assert!(graph.is_err());
             return Ok(());
         }
-        prop_assert_eq!(&graph.unwrap().values()[0].ty.shape[0], &e.dim());
+        let graph = graph.unwrap();
+        prop_assert_eq!(&graph.values()[0].ty.shape[0], &e.dim());
     }
 }
 
