@@ -295,5 +295,8 @@ fn nothing_runs_before_sizes_are_bound() {
     assert_eq!(context.bind(&[("N", 65)]).unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!(context.run().unwrap_err().kind(), ErrorKind::InvalidArgument);
     context.bind(&[("N", 64)]).unwrap();
+    let e = context.run().unwrap_err();
+    assert!(e.kind() == ErrorKind::InvalidArgument && e.message().contains("\"x\" is missing"), "{e}");
+    context.input::<f32>("x").unwrap().fill(1.0);
     context.run().unwrap();
 }

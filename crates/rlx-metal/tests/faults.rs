@@ -11,7 +11,7 @@ use rlx_ir::{Bindings, ErrorKind, OpSet, text};
 use rlx_metal::MetalBackend;
 use rlx_metal::driver::simulator::SimulatorDriver;
 use rlx_runtime::weights::{NoWeights, open_rows};
-use rlx_runtime::{Backend as _, RunContext, Session, Strategy};
+use rlx_runtime::{Backend as _, Context, Strategy};
 use rlx_simulator::Mode;
 
 type Backend = Arc<MetalBackend<SimulatorDriver>>;
@@ -36,9 +36,9 @@ const CHAIN: &str = "graph @chain(N <= 64) {
   return %y
 }";
 
-/// Runs the chain; where `wrong`, its second value has the place of the first, as if the first were no longer needed when the
-/// second begins.
-fn run_chain(backend: &Backend, wrong: bool) -> rlx_runtime::Result<()> {
+/// A context of the chain, in which nobody checks that inputs are given; where `wrong`, its second value has the place of the
+/// first, as if the first were no longer needed when the second begins.
+fn chain(backend: &Backend, wrong: bool) -> rlx_runtime::Result<Box<dyn Context>> {
     let graph = text::parse(CHAIN, &OpSet::builtin()).unwrap();
     let mut plan = rlx_compile::build_plan(&graph, &**backend).unwrap();
     let homes = [0, 1].map(|step| plan.steps[step].results[0].buffer.index());
@@ -52,10 +52,14 @@ fn run_chain(backend: &Backend, wrong: bool) -> rlx_runtime::Result<()> {
         weights.push(Arc::new(backend.prepare(&prepared.layout, &mut *rows)?));
     }
     let executable = backend.build(Arc::new(plan), weights, Strategy::Thunks)?;
-    let mut context = executable.context(&Bindings::new())?;
+    executable.context(&Bindings::new())
+}
+
+fn run_chain(backend: &Backend, wrong: bool) -> rlx_runtime::Result<()> {
+    let mut context = chain(backend, wrong)?;
     context.bind(&bound(5))?;
     context.input(0)?.fill(0);
-    context.submit()?.wait()
+    context.run()
 }
 
 #[test]
@@ -65,30 +69,24 @@ fn a_value_whose_place_is_taken_before_it_is_read_is_found() {
     assert_unwritten(run_chain(&backend, true), "softmax_f32");
 }
 
-fn chain(backend: &Backend) -> (Session, RunContext) {
-    let session = common::session(backend, CHAIN);
-    let context = session.context(&[]).unwrap();
-    (session, context)
-}
-
 #[test]
 fn an_input_that_was_never_given_is_found() {
     let Some(backend) = common::backend(Mode::Hooked) else { return };
-    let (_session, mut context) = chain(&backend);
-    context.bind(&[("N", 5)]).unwrap();
+    let mut context = chain(&backend, false).unwrap();
+    context.bind(&bound(5)).unwrap();
     assert_unwritten(context.run(), "rms_norm_f32_f32");
-    context.input::<f32>("x").unwrap().fill(1.0);
+    context.input(0).unwrap().fill(0);
     context.run().unwrap();
 }
 
 #[test]
 fn an_input_that_was_given_for_fewer_rows_is_found() {
     let Some(backend) = common::backend(Mode::Hooked) else { return };
-    let (_session, mut context) = chain(&backend);
+    let mut context = chain(&backend, false).unwrap();
     for n in [5, 3, 9] {
-        context.bind(&[("N", n)]).unwrap();
+        context.bind(&bound(n)).unwrap();
         if n < 9 {
-            context.input::<f32>("x").unwrap().fill(1.0);
+            context.input(0).unwrap().fill(0);
             context.run().unwrap();
         }
     }
