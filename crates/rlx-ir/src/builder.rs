@@ -38,7 +38,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// An empty graph called `name`.
+    /// An empty graph called `name`, which may be any text.
     pub fn new(name: &str) -> Self {
         let graph = Graph { mark: GraphMark::new(), name: name.to_owned(), ..Graph::default() };
         Self { graph, names: FxHashSet::default(), declared: FxHashSet::default(), scope: "".into() }
@@ -54,7 +54,8 @@ impl Builder {
         b
     }
 
-    /// Declares the symbol `name` with its largest size.
+    /// Declares the symbol `name` with its largest size. The name begins with an ASCII letter or `_`, goes on with these, digits and
+    /// `.`, and is none of `inf`, `nan` and `graph`: [`finish`](Self::finish) refuses others, which the text form cannot hold.
     pub fn symbol(&mut self, name: &str, max: usize) -> Dim {
         self.graph.symbols.declare(name, Some(i64::try_from(max).unwrap_or(i64::MAX)))
     }
@@ -85,11 +86,17 @@ impl Builder {
     }
 
     /// The type of `value`, which is one of this builder.
+    ///
+    /// # Panics
+    /// Where `value` is of another graph and this one has no value at its index; see [`Graph::contains`].
     pub fn ty(&self, value: Value) -> &Type {
         self.graph.ty(value)
     }
 
     /// The shape of `value`, which is one of this builder.
+    ///
+    /// # Panics
+    /// Where `value` is of another graph and this one has no value at its index; see [`Graph::contains`].
     pub fn shape(&self, value: Value) -> &Shape {
         &self.graph.ty(value).shape
     }

@@ -13,7 +13,9 @@ use crate::types::Type;
 
 /// A value of one graph: of the one that its builder made, and of copies of that.
 ///
-/// The index and, in the low bits, the graph's mark: passes copy many of these, so they are small.
+/// Builders and parsers tell values of other graphs from their own by a mark of 12 bits, so that an operand taken from another
+/// graph by mistake is an error. The mark comes again after 4095 graphs: do not rely on the error.
+// The index and, in the low bits, the graph's mark: passes copy many of these, so they are small.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Value(u32);
 
@@ -175,17 +177,24 @@ impl Graph {
         (0..self.values.len()).map(move |index| Value::new(index, mark))
     }
 
-    /// Whether `value` is one of this graph.
+    /// Whether `value` is one of this graph. A value of a graph that was made thousands of graphs before may pass for one: see
+    /// [`Value`].
     pub fn contains(&self, value: Value) -> bool {
         value == Value::new(value.index(), self.mark) && value.index() < self.values.len()
     }
 
     /// Type, origin and name of `value`, which is one of this graph.
+    ///
+    /// # Panics
+    /// Where `value` is of another graph and this one has no value at its index; see [`contains`](Self::contains).
     pub fn value(&self, value: Value) -> &ValueInfo {
         &self.values[value.index()]
     }
 
     /// The type of `value`, which is one of this graph.
+    ///
+    /// # Panics
+    /// Where `value` is of another graph and this one has no value at its index; see [`contains`](Self::contains).
     pub fn ty(&self, value: Value) -> &Type {
         &self.value(value).ty
     }
@@ -201,6 +210,9 @@ impl Graph {
     }
 
     /// The node `id`.
+    ///
+    /// # Panics
+    /// Where `id` is of another graph and this one has no node at its index.
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]
     }

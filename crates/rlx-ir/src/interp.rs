@@ -9,7 +9,7 @@ use crate::op::{self, EvalContext, Evaluated};
 use crate::ops::fused::fused_region::FusedRegion;
 use crate::quant::BlockType;
 use crate::symbols::Bindings;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, room};
 use crate::types::TensorType;
 
 /// Gives an external weight by name and type.
@@ -220,7 +220,7 @@ fn weight(name: &str, init: &WeightInit, ty: &TensorType, data: &RunData<'_>) ->
 /// Pseudo-random values of a seed: uniform in [-1, 1) for floats and blocks, 0 or 1 for `bool`, 0 to 7 for integers.
 ///
 /// # Errors
-/// `InvalidArgument` where the type has no byte size.
+/// `InvalidArgument` where the type has no byte size; `Device` where there is no memory for the values.
 pub fn seeded(ty: &TensorType, seed: u64) -> Result<Tensor> {
     let mut random = SplitMix64::new(seed);
     let bytes = ty.bytes()?;
@@ -228,10 +228,7 @@ pub fn seeded(ty: &TensorType, seed: u64) -> Result<Tensor> {
         let of_blocks = random_blocks(block, bytes, &mut random, -1.0, 1.0)?;
         return Tensor::from_bytes(ty.clone(), of_blocks);
     }
-    let mut values: Vec<f64> = Vec::new();
-    if values.try_reserve_exact(ty.elems()).is_err() {
-        crate::bail!(Device, "{ty}: memory for its values cannot be had");
-    }
+    let mut values: Vec<f64> = room(ty, ty.elems())?;
     values.extend((0..ty.elems()).map(|_| match ty.dtype {
         DType::Bool => (random.next_u64() & 1) as f64,
         d if d.is_int() => (random.next_u64() & 7) as f64,
@@ -243,7 +240,7 @@ pub fn seeded(ty: &TensorType, seed: u64) -> Result<Tensor> {
 /// Bytes of blocks with values uniform in `low..high`: a few blocks, placed at random, since encoders search for long.
 ///
 /// # Errors
-/// `NonFinite` where the values are beyond the range of the format.
+/// `NonFinite` where the values are beyond the range of the format; `Device` where there is no memory for the bytes.
 pub fn random_blocks(
     block: BlockType,
     bytes: usize,
@@ -257,7 +254,7 @@ pub fn random_blocks(
         (0..distinct * elems).map(|_| (random.uniform() * (high - low) + low) as f32).collect();
     let mut pool = vec![0; distinct * size];
     block.encode(&values, None, &mut pool)?;
-    let mut out = Vec::with_capacity(bytes);
+    let mut out = room(&TensorType::new(DType::Block(block), [bytes / size * elems]), bytes)?;
     for _ in 0..bytes / size {
         out.extend_from_slice(&pool[random.below(distinct) * size..][..size]);
     }

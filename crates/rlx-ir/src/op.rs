@@ -11,6 +11,7 @@ use crate::dim::Dim;
 use crate::error::{Error, ErrorKind, Result};
 use crate::symbols::Bindings;
 use crate::tensor::Tensor;
+use crate::text::is_word;
 use crate::types::{TensorType, Type};
 use crate::view::View;
 
@@ -199,9 +200,12 @@ pub fn fault_of(op: &dyn Op) -> ErrorKind {
 /// Evaluates `op`, and checks that it gives what it inferred.
 ///
 /// # Errors
-/// What the op reports; `InvalidArgument`, for a built-in op `Bug`, where it gives results of other types than
+/// What the op reports; `Device` where there is no memory for operands or results of these sizes; `InvalidArgument`, for a built-in op `Bug`, where it gives results of other types than
 /// [`cx.results`](EvalContext::results).
 pub fn evaluate(op: &dyn Op, cx: &EvalContext<'_>) -> Result<Vec<Evaluated>> {
+    for ty in cx.operands.iter().map(|t| t.ty()).chain(cx.results) {
+        check_memory(ty)?;
+    }
     let outs = op.eval(cx)?;
     if outs.iter().map(|o| o.tensor.ty()).eq(cx.results) {
         return Ok(outs);
@@ -212,6 +216,25 @@ pub fn evaluate(op: &dyn Op, cx: &EvalContext<'_>) -> Result<Vec<Evaluated>> {
     let (expected, got) = (list(&mut cx.results.iter()), list(&mut outs.iter().map(|o| o.tensor.ty())));
     let what = format!("eval of {}: expected ({expected}), as inferred, got ({got})", op.name());
     Err(Error::new(fault_of(op), what))
+}
+
+/// Evaluations hold f64 values, or positions, and their absolute terms beside the result.
+const WORKING_BYTES: usize = 24;
+
+/// Smaller values are evaluated without asking for the memory before.
+const SMALL_ELEMS: usize = 1 << 16;
+
+/// Whether an op can be evaluated on values of type `ty`: so that evaluations need not ask at each list that they make.
+fn check_memory(ty: &TensorType) -> Result<()> {
+    // An axis of 0 makes it empty, but strides of the others must be there.
+    let extent = ty.shape.iter().try_fold(WORKING_BYTES, |all, &size| all.checked_mul(size.max(1)));
+    if extent.is_none() {
+        crate::bail!(InvalidArgument, "the size of {ty} overflows");
+    }
+    if ty.elems() > SMALL_ELEMS {
+        crate::tensor::room::<[u8; WORKING_BYTES]>(ty, ty.elems())?;
+    }
+    Ok(())
 }
 
 /// An error about operand `index`: what was expected and what came.
@@ -234,6 +257,18 @@ pub fn check_arity(operands: &[Type], range: std::ops::RangeInclusive<usize>) ->
         _ => format!("{lo} to {hi}"),
     };
     crate::bail!(InvalidArgument, "expected {expected} operands, got {}", operands.len())
+}
+
+/// Whether an op may have this name: a word of the text form that is no declaration there.
+pub(crate) fn check_op_name(name: &str) -> Result<()> {
+    if !is_word(name) || matches!(name, "input" | "state" | "weight" | "const") {
+        crate::bail!(
+            InvalidArgument,
+            "{name:?} is no name of an op: it begins with an ASCII letter or _, goes on with these, digits and points, and is \
+             none of input, state, weight and const"
+        );
+    }
+    Ok(())
 }
 
 /// Makes an op from its attributes.
@@ -269,10 +304,14 @@ impl OpSet {
     /// The built-in ops and `more`.
     ///
     /// # Errors
-    /// `InvalidArgument` where a name is taken.
+    /// `InvalidArgument` where a name is taken, or is none that the text form can hold: it begins with an ASCII letter or `_`, goes
+    /// on with these, digits and `.`, and is none of `input`, `state`, `weight` and `const`.
     pub fn with(&self, more: impl IntoIterator<Item = OpDef>) -> Result<Self> {
         let mut table = (*self.0).clone();
         for def in more {
+            if let Err(e) = check_op_name(def.name) {
+                crate::bail!(InvalidArgument, "{e}");
+            }
             if table.insert(def.name, def).is_some() {
                 crate::bail!(InvalidArgument, "an op named {} is already there", def.name);
             }
@@ -293,7 +332,8 @@ impl OpSet {
     /// Makes the op `name` from its attributes.
     ///
     /// # Errors
-    /// `InvalidArgument` where the name is unknown, or an attribute is missing, wrong or unknown.
+    /// `InvalidArgument` where the name is unknown, an attribute is missing, wrong or unknown, or the definition makes an op of
+    /// another name.
     pub fn make(&self, name: &str, attrs: Attrs) -> Result<OpRef> {
         let Some(def) = self.get(name) else {
             crate::bail!(InvalidArgument, "unknown op {name}");
@@ -301,6 +341,13 @@ impl OpSet {
         let mut reader = AttrReader::new(def.name, attrs);
         let op = (def.parse)(&mut reader)?;
         reader.finish()?;
+        if op.name() != def.name {
+            crate::bail!(
+                InvalidArgument,
+                "the definition of the op {name} makes one that is called {}; both must have one name",
+                op.name()
+            );
+        }
         Ok(op)
     }
 }

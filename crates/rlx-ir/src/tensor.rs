@@ -50,20 +50,21 @@ impl Tensor {
             crate::bail!(InvalidArgument, "{ty} needs {} values, got {}", ty.elems(), values.len());
         }
         let bytes = match ty.dtype {
-            DType::F32 => pack(values, |v| (v as f32).to_le_bytes()),
-            DType::F16 => pack(values, |v| f16_from_f64(v).to_le_bytes()),
-            DType::BF16 => pack(values, |v| bf16_from_f64(v).to_le_bytes()),
-            DType::F64 => pack(values, f64::to_le_bytes),
-            DType::I8 => pack(values, |v| (v as i8).to_le_bytes()),
-            DType::I16 => pack(values, |v| (v as i16).to_le_bytes()),
-            DType::I32 => pack(values, |v| (v as i32).to_le_bytes()),
-            DType::I64 => pack(values, |v| (v as i64).to_le_bytes()),
-            DType::U8 => pack(values, |v| [v as u8]),
-            DType::U32 => pack(values, |v| (v as u32).to_le_bytes()),
-            DType::Bool => pack(values, |v| [u8::from(v != 0.0)]),
+            DType::F32 => pack(&ty, values, |v| (v as f32).to_le_bytes())?,
+            DType::F16 => pack(&ty, values, |v| f16_from_f64(v).to_le_bytes())?,
+            DType::BF16 => pack(&ty, values, |v| bf16_from_f64(v).to_le_bytes())?,
+            DType::F64 => pack(&ty, values, f64::to_le_bytes)?,
+            DType::I8 => pack(&ty, values, |v| (v as i8).to_le_bytes())?,
+            DType::I16 => pack(&ty, values, |v| (v as i16).to_le_bytes())?,
+            DType::I32 => pack(&ty, values, |v| (v as i32).to_le_bytes())?,
+            DType::I64 => pack(&ty, values, |v| (v as i64).to_le_bytes())?,
+            DType::U8 => pack(&ty, values, |v| [v as u8])?,
+            DType::U32 => pack(&ty, values, |v| (v as u32).to_le_bytes())?,
+            DType::Bool => pack(&ty, values, |v| [u8::from(v != 0.0)])?,
             DType::Block(block) => {
-                let floats: Vec<f32> = values.iter().map(|&v| v as f32).collect();
-                let mut bytes = vec![0; ty.bytes()?];
+                let mut floats: Vec<f32> = room(&ty, values.len())?;
+                floats.extend(values.iter().map(|&v| v as f32));
+                let mut bytes = Self::zeros(ty.clone())?.bytes;
                 let row = ty.shape.last().copied().unwrap_or(1);
                 let row_bytes = ty.dtype.row_bytes(row).unwrap_or(0);
                 if row > 0 {
@@ -87,20 +88,53 @@ impl Tensor {
             crate::bail!(InvalidArgument, "{ty} needs {} values, got {}", ty.elems(), values.len());
         }
         let bytes = match ty.dtype {
-            DType::F32 => pack(values, |v| (v as f32).to_le_bytes()),
-            DType::F64 => pack(values, |v| (v as f64).to_le_bytes()),
-            DType::I8 => pack(values, |v| (v as i8).to_le_bytes()),
-            DType::I16 => pack(values, |v| (v as i16).to_le_bytes()),
-            DType::I32 => pack(values, |v| (v as i32).to_le_bytes()),
-            DType::I64 => pack(values, i64::to_le_bytes),
-            DType::U8 => pack(values, |v| [v as u8]),
-            DType::U32 => pack(values, |v| (v as u32).to_le_bytes()),
-            DType::Bool => pack(values, |v| [u8::from(v != 0)]),
-            DType::F16 => pack(values, |v| f16_from_i64(v).to_le_bytes()),
-            DType::BF16 => pack(values, |v| bf16_from_i64(v).to_le_bytes()),
+            DType::F32 => pack(&ty, values, |v| (v as f32).to_le_bytes())?,
+            DType::F64 => pack(&ty, values, |v| (v as f64).to_le_bytes())?,
+            DType::I8 => pack(&ty, values, |v| (v as i8).to_le_bytes())?,
+            DType::I16 => pack(&ty, values, |v| (v as i16).to_le_bytes())?,
+            DType::I32 => pack(&ty, values, |v| (v as i32).to_le_bytes())?,
+            DType::I64 => pack(&ty, values, i64::to_le_bytes)?,
+            DType::U8 => pack(&ty, values, |v| [v as u8])?,
+            DType::U32 => pack(&ty, values, |v| (v as u32).to_le_bytes())?,
+            DType::Bool => pack(&ty, values, |v| [u8::from(v != 0)])?,
+            DType::F16 => pack(&ty, values, |v| f16_from_i64(v).to_le_bytes())?,
+            DType::BF16 => pack(&ty, values, |v| bf16_from_i64(v).to_le_bytes())?,
             DType::Block(b) => crate::bail!(InvalidArgument, "{} cannot be made of integers", b.name()),
         };
         Ok(Self { ty, bytes })
+    }
+
+    /// A tensor of the dtype that `T` is.
+    ///
+    /// ```
+    /// use rlx_ir::{DType, Tensor};
+    /// let mask = Tensor::of([3], &[true, false, true])?;
+    /// assert_eq!((mask.dtype(), mask.values::<bool>()?), (DType::Bool, vec![true, false, true]));
+    /// # Ok::<(), rlx_ir::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` where the number of values is not what the shape holds.
+    pub fn of<T: Scalar>(shape: impl Into<Vec<usize>>, values: &[T]) -> Result<Self> {
+        Self::from_bytes(TensorType::new(T::DTYPE, shape), bytemuck::cast_slice(values).to_vec())
+    }
+
+    /// The values, of the dtype that `T` is.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where the tensor has another dtype, or holds a byte that is no `bool`.
+    pub fn values<T: Scalar>(&self) -> Result<Vec<T>> {
+        if self.dtype() != T::DTYPE {
+            crate::bail!(InvalidArgument, "a tensor of {} was asked for {}", self.dtype(), T::DTYPE);
+        }
+        let mut out = room(&self.ty, self.bytes.len() / size_of::<T>())?;
+        for bytes in self.bytes.chunks_exact(size_of::<T>()) {
+            match bytemuck::checked::try_pod_read_unaligned(bytes) {
+                Ok(value) => out.push(value),
+                Err(_) => crate::bail!(InvalidArgument, "{}: {bytes:?} is no {}", self.ty, T::DTYPE),
+            }
+        }
+        Ok(out)
     }
 
     /// An f32 tensor.
@@ -168,17 +202,17 @@ impl Tensor {
     /// An error of the block decoder.
     pub fn to_f64(&self) -> Result<Vec<f64>> {
         Ok(match self.ty.dtype {
-            DType::F32 => unpack(&self.bytes, |b| f64::from(f32::from_le_bytes(b))),
-            DType::F16 => unpack(&self.bytes, |b| f16::from_le_bytes(b).to_f64()),
-            DType::BF16 => unpack(&self.bytes, |b| bf16::from_le_bytes(b).to_f64()),
-            DType::F64 => unpack(&self.bytes, f64::from_le_bytes),
-            DType::I8 => unpack(&self.bytes, |b| f64::from(i8::from_le_bytes(b))),
-            DType::I16 => unpack(&self.bytes, |b| f64::from(i16::from_le_bytes(b))),
-            DType::I32 => unpack(&self.bytes, |b| f64::from(i32::from_le_bytes(b))),
-            DType::I64 => unpack(&self.bytes, |b| i64::from_le_bytes(b) as f64),
-            DType::U8 => unpack(&self.bytes, |[b]| f64::from(b)),
-            DType::U32 => unpack(&self.bytes, |b| f64::from(u32::from_le_bytes(b))),
-            DType::Bool => unpack(&self.bytes, |[b]| f64::from(u8::from(b != 0))),
+            DType::F32 => unpack(&self.ty, &self.bytes, |b| f64::from(f32::from_le_bytes(b)))?,
+            DType::F16 => unpack(&self.ty, &self.bytes, |b| f16::from_le_bytes(b).to_f64())?,
+            DType::BF16 => unpack(&self.ty, &self.bytes, |b| bf16::from_le_bytes(b).to_f64())?,
+            DType::F64 => unpack(&self.ty, &self.bytes, f64::from_le_bytes)?,
+            DType::I8 => unpack(&self.ty, &self.bytes, |b| f64::from(i8::from_le_bytes(b)))?,
+            DType::I16 => unpack(&self.ty, &self.bytes, |b| f64::from(i16::from_le_bytes(b)))?,
+            DType::I32 => unpack(&self.ty, &self.bytes, |b| f64::from(i32::from_le_bytes(b)))?,
+            DType::I64 => unpack(&self.ty, &self.bytes, |b| i64::from_le_bytes(b) as f64)?,
+            DType::U8 => unpack(&self.ty, &self.bytes, |[b]| f64::from(b))?,
+            DType::U32 => unpack(&self.ty, &self.bytes, |b| f64::from(u32::from_le_bytes(b)))?,
+            DType::Bool => unpack(&self.ty, &self.bytes, |[b]| f64::from(u8::from(b != 0)))?,
             DType::Block(block) => {
                 let mut floats = vec![0f32; self.elems()];
                 block.decode(&self.bytes, &mut floats)?;
@@ -193,13 +227,13 @@ impl Tensor {
     /// An error of the block decoder.
     pub fn to_i64(&self) -> Result<Vec<i64>> {
         Ok(match self.ty.dtype {
-            DType::I8 => unpack(&self.bytes, |b| i64::from(i8::from_le_bytes(b))),
-            DType::I16 => unpack(&self.bytes, |b| i64::from(i16::from_le_bytes(b))),
-            DType::I32 => unpack(&self.bytes, |b| i64::from(i32::from_le_bytes(b))),
-            DType::I64 => unpack(&self.bytes, i64::from_le_bytes),
-            DType::U8 => unpack(&self.bytes, |[b]| i64::from(b)),
-            DType::U32 => unpack(&self.bytes, |b| i64::from(u32::from_le_bytes(b))),
-            DType::Bool => unpack(&self.bytes, |[b]| i64::from(b != 0)),
+            DType::I8 => unpack(&self.ty, &self.bytes, |b| i64::from(i8::from_le_bytes(b)))?,
+            DType::I16 => unpack(&self.ty, &self.bytes, |b| i64::from(i16::from_le_bytes(b)))?,
+            DType::I32 => unpack(&self.ty, &self.bytes, |b| i64::from(i32::from_le_bytes(b)))?,
+            DType::I64 => unpack(&self.ty, &self.bytes, i64::from_le_bytes)?,
+            DType::U8 => unpack(&self.ty, &self.bytes, |[b]| i64::from(b))?,
+            DType::U32 => unpack(&self.ty, &self.bytes, |b| i64::from(u32::from_le_bytes(b)))?,
+            DType::Bool => unpack(&self.ty, &self.bytes, |[b]| i64::from(b != 0))?,
             _ => self.to_f64()?.into_iter().map(|v| v as i64).collect(),
         })
     }
@@ -211,6 +245,34 @@ impl Tensor {
     pub fn to_f32(&self) -> Result<Vec<f32>> {
         Ok(self.to_f64()?.into_iter().map(|v| v as f32).collect())
     }
+}
+
+/// Types of Rust that are a dtype: f32, f64, [`f16`], [`bf16`], `bool`, and the integers from i8 to i64, u8 and u32.
+pub trait Scalar: bytemuck::NoUninit + bytemuck::CheckedBitPattern {
+    /// The dtype.
+    const DTYPE: DType;
+}
+
+macro_rules! scalars {
+    ($($ty:ty: $dtype:ident;)*) => {
+        $(impl Scalar for $ty {
+            const DTYPE: DType = DType::$dtype;
+        })*
+    };
+}
+
+scalars! {
+    f32: F32;
+    f16: F16;
+    bf16: BF16;
+    f64: F64;
+    i8: I8;
+    i16: I16;
+    i32: I32;
+    i64: I64;
+    u8: U8;
+    u32: U32;
+    bool: Bool;
 }
 
 impl std::fmt::Debug for Tensor {
@@ -225,16 +287,40 @@ impl std::fmt::Debug for Tensor {
     }
 }
 
-fn pack<T: Copy, const B: usize>(values: &[T], convert: impl Fn(T) -> [u8; B]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(values.len() * B);
+/// No values yet, with room for `len` of a tensor of type `ty`.
+///
+/// # Errors
+/// `Device` where there is no memory for them.
+pub(crate) fn room<T>(ty: &TensorType, len: usize) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    if values.try_reserve_exact(len).is_err() {
+        let size = len.saturating_mul(size_of::<T>());
+        crate::bail!(Device, "{ty}: {size} bytes of memory cannot be had");
+    }
+    Ok(values)
+}
+
+fn pack<T: Copy, const B: usize>(
+    ty: &TensorType,
+    values: &[T],
+    convert: impl Fn(T) -> [u8; B],
+) -> Result<Vec<u8>> {
+    let mut out = room(ty, values.len().saturating_mul(B))?;
     for &v in values {
         out.extend_from_slice(&convert(v));
     }
-    out
+    Ok(out)
 }
 
-fn unpack<T, const B: usize>(bytes: &[u8], convert: impl Fn([u8; B]) -> T) -> Vec<T> {
-    bytes.as_chunks::<B>().0.iter().map(|b| convert(*b)).collect()
+fn unpack<T, const B: usize>(
+    ty: &TensorType,
+    bytes: &[u8],
+    convert: impl Fn([u8; B]) -> T,
+) -> Result<Vec<T>> {
+    let chunks = bytes.as_chunks::<B>().0;
+    let mut out = room(ty, chunks.len())?;
+    out.extend(chunks.iter().map(|b| convert(*b)));
+    Ok(out)
 }
 
 #[cfg(test)]
@@ -250,6 +336,28 @@ mod tests {
             assert!(Tensor::zeros(ty.clone()).is_err(), "{ty}");
             assert!(crate::interp::seeded(&ty, 1).is_err(), "{ty}");
         }
+    }
+
+    #[test]
+    fn values_of_every_scalar_type_come_back() {
+        fn check<T: Scalar + PartialEq + std::fmt::Debug>(values: [T; 2]) {
+            let t = Tensor::of([2], &values).unwrap();
+            assert_eq!((t.dtype(), t.values::<T>().unwrap().as_slice()), (T::DTYPE, values.as_slice()));
+            assert!(Tensor::of([3], &values).is_err());
+        }
+        check([1.5f32, -0.0]);
+        check([f16::from_f32(1.5), f16::MAX]);
+        check([bf16::from_f32(1.5), bf16::MAX]);
+        check([1.5f64, f64::MAX]);
+        check([-1i8, 1]);
+        check([-1i16, 1]);
+        check([-1i32, 1]);
+        check([i64::MIN, 1]);
+        check([255u8, 1]);
+        check([u32::MAX, 1]);
+        check([true, false]);
+        let byte = Tensor::from_bytes(TensorType::new(DType::Bool, [1]), vec![2]).unwrap();
+        assert!(byte.values::<bool>().is_err() && byte.values::<u8>().is_err());
     }
 
     #[test]

@@ -5,10 +5,11 @@
 //! 1. `types`: a node's result types are what its op infers from its operand types.
 //! 2. `order`: an operand is a declaration of this graph or the result of an earlier node.
 //! 3. `results`: a result value points back to its node and index.
-//! 4. `names`: value names are unique and consist of ASCII letters, digits, `_` and `.`.
+//! 4. `names`: value names are unique and consist of ASCII letters, digits, `_` and `.`; names of ops are words of the text form.
 //! 5. `declarations`: inputs, weights and states have unique names within their kind; weights have constant sizes;
 //!    constants and inline weights hold a tensor of their type; blocks divide the last axis.
-//! 6. `symbols`: every symbol in a type is declared, and bounds are on products of declared symbols.
+//! 6. `symbols`: a symbol's name is a word of the text form that stands for nothing else there (it begins with an ASCII letter or
+//!    `_`, goes on with these, digits and `.`, and is none of `inf`, `nan` and `graph`); every symbol in a type is declared, and bounds are on products of declared symbols.
 //! 7. `state`: each state has one chain of writers: only states and results of writers are written, each version is
 //!    written at most once, and no node reads a version after the node that overwrites it.
 //! 8. `outputs`: returned values are of this graph, and a returned state version is the last of its chain.
@@ -18,6 +19,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::builder::check_type;
 use crate::error::{Error, Result};
 use crate::graph::{Def, Graph, Node, NodeId, Value, WeightInit};
+use crate::op::check_op_name;
+use crate::text::is_word;
 
 /// Checks every invariant.
 ///
@@ -87,6 +90,13 @@ fn declarations(graph: &Graph) -> Result<()> {
 }
 
 fn symbols(graph: &Graph) -> Result<()> {
+    for name in graph.symbols.names() {
+        if !is_word(name) || matches!(&**name, "inf" | "nan" | "graph") {
+            let what = "a symbol begins with an ASCII letter or _, goes on with these, digits and points, and is none of inf, nan \
+                        and graph";
+            return broken("symbols", format!("{name:?}"), what);
+        }
+    }
     let is_undeclared = |s: &str| !graph.symbols.contains(s);
     let undeclared = |dim: &crate::Dim| {
         dim.find_symbol(&is_undeclared)?;
@@ -111,6 +121,9 @@ fn symbols(graph: &Graph) -> Result<()> {
 
 fn nodes(graph: &Graph) -> Result<()> {
     for (id, node) in graph.iter_nodes() {
+        if let Err(e) = check_op_name(node.op.name()) {
+            return broken("names", place(graph, node), e);
+        }
         for operand in &node.operands {
             if !graph.contains(*operand) {
                 return broken("order", place(graph, node), "an operand is a value of another graph");

@@ -110,6 +110,12 @@ impl From<usize> for Dim {
     }
 }
 
+impl From<i64> for Dim {
+    fn from(value: i64) -> Self {
+        Self::constant(value)
+    }
+}
+
 impl From<i32> for Dim {
     fn from(value: i32) -> Self {
         Self::constant(value.into())

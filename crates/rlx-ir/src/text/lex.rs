@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 pub(super) enum Token {
     /// `%name`
     Value(String),
-    /// `@name`
+    /// `@name`, or `@"name"` where it is no word.
     Name(String),
     /// A word: letters, digits, `_`, `.`; starts with a letter or `_`.
     Word(String),
@@ -38,6 +38,24 @@ const MAX_CODE_POINT_DIGITS: usize = 6;
 
 const PUNCT: [&str; 15] = ["<=", "{", "}", "(", ")", "[", "]", ",", ":", "=", "+", "-", "*", "/", ";"];
 
+fn begins(c: char) -> bool {
+    c.is_ascii_alphabetic() || c == '_'
+}
+
+fn goes_on(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '.'
+}
+
+/// Whether all of `name` can follow `%` or `@`.
+pub(super) fn is_name(name: &str) -> bool {
+    name.chars().all(goes_on)
+}
+
+/// Whether `name` is one word: what ops, attributes and symbols are called.
+pub(crate) fn is_word(name: &str) -> bool {
+    name.starts_with(begins) && is_name(name)
+}
+
 /// Splits `text` into tokens with their line numbers, from 1.
 pub(super) fn lex(text: &str) -> Result<Vec<(Token, u32)>> {
     let mut out = Vec::new();
@@ -62,10 +80,13 @@ pub(super) fn lex(text: &str) -> Result<Vec<(Token, u32)>> {
 }
 
 fn token(rest: &str) -> Result<(Token, usize)> {
-    let word_len =
-        |s: &str| s.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.')).unwrap_or(s.len());
+    let word_len = |s: &str| s.find(|c| !goes_on(c)).unwrap_or(s.len());
     let first = rest.as_bytes()[0];
     match first {
+        b'@' if rest[1..].starts_with('"') => match text(&rest[1..])? {
+            (Token::Text(name), used) => Ok((Token::Name(name), used + 1)),
+            (token, used) => Ok((token, used + 1)),
+        },
         b'%' | b'@' => {
             let len = word_len(&rest[1..]);
             if len == 0 && first == b'%' {
@@ -76,7 +97,7 @@ fn token(rest: &str) -> Result<(Token, usize)> {
         }
         b'"' => text(rest),
         b'0'..=b'9' => number(rest),
-        b if b.is_ascii_alphabetic() || b == b'_' => {
+        b if begins(b as char) => {
             let len = word_len(rest);
             Ok((Token::Word(rest[..len].to_owned()), len))
         }

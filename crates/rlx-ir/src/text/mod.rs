@@ -15,6 +15,8 @@
 //! }
 //! ```
 //!
+//! The name of a graph that is no word stands in quotes: `graph @"org/name" { ... }`.
+//!
 //! Attributes are flags, numbers, words, "texts", sizes, `[lists]` and inner graphs. The types after an op are optional;
 //! where they stand, they are checked against what the op infers.
 
@@ -22,5 +24,6 @@ mod lex;
 mod parse;
 mod print;
 
+pub(crate) use lex::is_word;
 pub use parse::{parse, parse_many};
 pub use print::{PrintOptions, literal, print};

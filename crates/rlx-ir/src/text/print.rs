@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use super::lex::is_name;
 use crate::attrs::{AttrValue, Attrs};
 use crate::dtype::DType;
 use crate::graph::{Def, Graph, Node, Value, WeightInit};
@@ -36,7 +37,11 @@ impl fmt::Display for Attrs {
 
 fn write_graph(f: &mut dyn Write, graph: &Graph, options: PrintOptions, depth: usize) -> fmt::Result {
     let pad = "  ".repeat(depth);
-    write!(f, "graph @{}", graph.name)?;
+    if is_name(&graph.name) {
+        write!(f, "graph @{}", graph.name)?;
+    } else {
+        write!(f, "graph @{}", quoted(&graph.name))?;
+    }
     write_symbols(f, graph)?;
     f.write_str(" {\n")?;
     for info in &graph.values {
