@@ -247,7 +247,7 @@ impl Tensor {
     }
 }
 
-/// Types of Rust that are a dtype: f32, f64, [`f16`], [`bf16`], `bool`, and the integers from i8 to i64, u8 and u32.
+/// Types of Rust that are a dtype: f32, f64, `half::f16`, `half::bf16`, `bool`, and the integers from i8 to i64, u8 and u32.
 pub trait Scalar: bytemuck::NoUninit + bytemuck::CheckedBitPattern {
     /// The dtype.
     const DTYPE: DType;
