@@ -2,6 +2,7 @@
 
 use half::{bf16, f16};
 use rlx_compile::{OpFacts, Support};
+use rlx_ir::quant::BlockType;
 use rlx_ir::{DType, bail};
 
 use super::{StepCall, Thunk};
@@ -95,6 +96,12 @@ fn build_quantize(facts: &OpFacts<'_>) -> Result<Box<dyn Thunk>> {
     })
 }
 
+/// The block type that is read or written, and the length of a row.
+fn blocks(call: &StepCall<'_>, dtype: DType) -> Result<(BlockType, usize)> {
+    let DType::Block(block) = dtype else { bail!(Bug, "{dtype} is no block type") };
+    Ok((block, call.shape(0).last().copied().unwrap_or(1)))
+}
+
 #[derive(Debug)]
 struct Quantize<T>(std::marker::PhantomData<T>);
 
@@ -104,10 +111,7 @@ impl<T: Element + bytemuck::Pod> Thunk for Quantize<T> {
     }
 
     fn run(&self, call: &mut StepCall<'_>) -> Result<()> {
-        let cols = call.shape(0).last().copied().unwrap_or(1);
-        let DType::Block(block) = call.step.results[0].ty.dtype else {
-            bail!(Bug, "quantize to no block type")
-        };
+        let (block, cols) = blocks(call, call.step.results[0].ty.dtype)?;
         quantize(call.cpu, block, cols, call.read::<T>(0)?, call.write_bytes(0))
     }
 }
@@ -122,10 +126,7 @@ impl Thunk for QuantizeDouble {
     }
 
     fn run(&self, call: &mut StepCall<'_>) -> Result<()> {
-        let cols = call.shape(0).last().copied().unwrap_or(1);
-        let DType::Block(block) = call.step.results[0].ty.dtype else {
-            bail!(Bug, "quantize to no block type")
-        };
+        let (block, cols) = blocks(call, call.step.results[0].ty.dtype)?;
         let (x, out) = (call.read::<f64>(0)?, call.write_bytes(0));
         with_scratch(x.len(), |rounded: &mut [f32]| {
             cast(call.cpu, x, rounded)?;
@@ -156,10 +157,7 @@ impl<T: Element + bytemuck::Pod> Thunk for Dequantize<T> {
     }
 
     fn run(&self, call: &mut StepCall<'_>) -> Result<()> {
-        let cols = call.shape(0).last().copied().unwrap_or(1);
-        let DType::Block(block) = call.step.operands[0].ty.dtype else {
-            bail!(Bug, "dequantize of no block type")
-        };
+        let (block, cols) = blocks(call, call.step.operands[0].ty.dtype)?;
         dequantize(call.cpu, block, cols, call.bytes(0)?, call.write::<T>(0)?)
     }
 }
@@ -174,10 +172,7 @@ impl Thunk for DequantizeDouble {
     }
 
     fn run(&self, call: &mut StepCall<'_>) -> Result<()> {
-        let cols = call.shape(0).last().copied().unwrap_or(1);
-        let DType::Block(block) = call.step.operands[0].ty.dtype else {
-            bail!(Bug, "dequantize of no block type")
-        };
+        let (block, cols) = blocks(call, call.step.operands[0].ty.dtype)?;
         let (x, out) = (call.bytes(0)?, call.write::<f64>(0)?);
         with_scratch(out.len(), |decoded: &mut [f32]| {
             dequantize(call.cpu, block, cols, x, decoded)?;

@@ -1,9 +1,8 @@
 //! `iota`.
 
-use half::{bf16, f16};
 use rlx_compile::{OpFacts, Support};
+use rlx_ir::bail;
 use rlx_ir::ops::index::iota::Iota;
-use rlx_ir::{DType, bail};
 
 use super::{StepCall, Thunk, around, axis_of};
 use crate::backend::support::Entry;
@@ -38,18 +37,7 @@ impl Thunk for Run {
     }
 
     fn run(&self, call: &mut StepCall<'_>) -> Result<()> {
-        match call.step.results[0].ty.dtype {
-            DType::F32 => self.of::<f32>(call),
-            DType::F16 => self.of::<f16>(call),
-            DType::BF16 => self.of::<bf16>(call),
-            DType::F64 => self.of::<f64>(call),
-            DType::I8 => self.of::<i8>(call),
-            DType::I16 => self.of::<i16>(call),
-            DType::I32 => self.of::<i32>(call),
-            DType::I64 => self.of::<i64>(call),
-            DType::U8 => self.of::<u8>(call),
-            DType::U32 => self.of::<u32>(call),
-            other => bail!(Bug, "no iota of {other}"),
-        }
+        let dtype = call.step.results[0].ty.dtype;
+        with_number!(dtype, T => self.of::<T>(call), other => bail!(Bug, "no iota of {other}"))
     }
 }

@@ -1,6 +1,25 @@
 //! Thunks: one prepared call per step. A thunk knows what the plan fixed (dtypes, attributes) and reads sizes from the
 //! binding; the kernels know nothing of plans.
 
+/// `$run` with `$T` as the type of Rust that is the dtype of a number, `$else` for other dtypes.
+macro_rules! with_number {
+    ($dtype:expr, $T:ident => $run:expr, $other:ident => $else:expr) => {{
+        use half::{bf16, f16};
+        use rlx_ir::DType;
+        with_number!(@arms $dtype, $T => $run, $other => $else;
+            F32 f32, F16 f16, BF16 bf16, F64 f64, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U32 u32)
+    }};
+    (@arms $dtype:expr, $T:ident => $run:expr, $other:ident => $else:expr; $($name:ident $ty:ty),*) => {
+        match $dtype {
+            $(DType::$name => {
+                type $T = $ty;
+                $run
+            })*
+            $other => $else,
+        }
+    };
+}
+
 pub(crate) mod argmax;
 pub(crate) mod attention;
 pub(crate) mod binary;
